@@ -2,6 +2,7 @@
 
 import ast
 import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -91,6 +92,11 @@ def test_every_module_belongs_to_a_layer():
 @pytest.mark.parametrize("file", MODULES)
 def test_imports_point_downwards(file):
     assert not import_faults(MODULES[file].read_text("utf-8"), file)
+
+
+def test_importing_the_package_does_not_import_torch():
+    code = "import sys, mirada; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
 @pytest.mark.parametrize("file", MODULES)
