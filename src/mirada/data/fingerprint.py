@@ -1,0 +1,69 @@
+"""Recognise the same image again: exactly (a hash of its pixels or bytes) or nearly (a difference hash)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+
+from mirada.data.resize import fit_image, match_channels
+
+
+def pixel_hash(pixels: np.ndarray) -> bytes:
+    """16 bytes that depend on the pixels and their shape, not on the file format that carried them."""
+    digest = hashlib.blake2b(str(pixels.shape).encode(), digest_size=16)
+    digest.update(np.ascontiguousarray(pixels))
+    return digest.digest()
+
+
+def row_hashes(images: np.ndarray) -> list[bytes]:
+    """The pixel hash of every image of an array (N, ...)."""
+    return [pixel_hash(image) for image in images]
+
+
+def file_hash(path: str) -> bytes:
+    """16 bytes from the bytes of a file: for sets too large to decode twice."""
+    digest = hashlib.blake2b(digest_size=16)
+    with open(path, "rb") as stream:
+        while block := stream.read(1 << 20):
+            digest.update(block)
+    return digest.digest()
+
+
+def difference_hash(pixels: np.ndarray) -> int:
+    """64 bits: is each pixel of an 8 x 9 grey version darker than its right neighbour? Survives re-encoding and scaling."""
+    grey = match_channels(pixels[..., :1] if pixels.shape[2] not in (1, 3) else pixels, 1)
+    small = fit_image(grey, (8, 9), "squash")[..., 0].astype(np.int16)
+    return int.from_bytes(np.packbits(small[:, :-1] < small[:, 1:]).tobytes(), "big")
+
+
+def same_rows(keys: Sequence[object]) -> list[list[int]]:
+    """Groups of two or more rows with an equal key, in order of first appearance; None never matches."""
+    rows: dict[object, list[int]] = {}
+    for row, key in enumerate(keys):
+        if key is not None:
+            rows.setdefault(key, []).append(row)
+    return [group for group in rows.values() if len(group) > 1]
+
+
+def near_rows(hashes: Sequence[int | None], max_bits: int = 3) -> list[tuple[int, int]]:
+    """Pairs of rows whose 64-bit hashes differ in at most max_bits bits (up to 3).
+
+    Four 16-bit bands: with three bits changed, at least one band is unchanged, so only rows that
+    share a band are compared.
+    """
+    assert max_bits <= 3
+    pairs: set[tuple[int, int]] = set()
+    for shift in (0, 16, 32, 48):
+        buckets: dict[int, list[int]] = {}
+        for row, value in enumerate(hashes):
+            # All-equal bits come from flat images, which are alike without being copies.
+            if value not in (None, 0, (1 << 64) - 1):
+                buckets.setdefault((value >> shift) & 0xFFFF, []).append(row)
+        for bucket in buckets.values():
+            if len(bucket) > 500:  # a band shared by that many says nothing
+                continue
+            for i, first in enumerate(bucket):
+                pairs.update((first, other) for other in bucket[i + 1 :] if (hashes[first] ^ hashes[other]).bit_count() <= max_bits)
+    return sorted(pairs)
