@@ -1,0 +1,146 @@
+"""Attention as message passing on a weighted graph, from four parts.
+
+    h_i = Σ_{j ∈ N_i} α(x_i, x_j) ψ_v(x_j)        α: score and position, N: neighbours, several α at once: heads
+
+Shape letters: B batch, H heads, N queries, M keys, D model dim, K head dim, V value dim.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from torch import Tensor, nn
+
+from mirada.core import kernels
+from mirada.core.cache import Cache
+from mirada.core.heads import Concatenated
+from mirada.core.kernels.call import Call
+from mirada.core.neighbours import Neighbours, full
+from mirada.core.places import Places, line
+from mirada.core.position.relative import Relative
+from mirada.core.position.rotary import Rotary
+from mirada.core.score import ScaledDot, Score
+
+
+class Attend(nn.Module):
+    """h = softmax over N_i of (score(q, k) + bias) · v: attention between given queries, keys and values.
+
+    The kernel is chosen from the parts. This is what `record` listens to, whatever module holds it.
+    """
+
+    def __init__(
+        self,
+        score: Score | None = None,
+        neighbours: Neighbours | None = None,
+        position: Relative | None = None,
+        mix: nn.Module | None = None,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.score = ScaledDot() if score is None else score
+        self.neighbours = full() if neighbours is None else neighbours
+        self.position = position
+        self.mix = mix
+        self.dropout = dropout
+        self.compute: Callable[[Call], Tensor] = kernels.run  # `record` puts its own in place
+
+    def forward(
+        self,
+        q_BHNK: Tensor,
+        k_BHMK: Tensor,
+        v_BHMV: Tensor,
+        *,
+        valid_BM: Tensor | None = None,
+        queries: Places | None = None,
+        keys: Places | None = None,
+        neighbours: Neighbours | None = None,
+    ) -> Tensor:
+        """`valid_BM` is True for real tokens of the memory, False for padding; `neighbours` replaces the layer's own."""
+        if k_BHMK.shape[1] != q_BHNK.shape[1]:
+            share = q_BHNK.shape[1] // k_BHMK.shape[1]
+            k_BHMK, v_BHMV = k_BHMK.repeat_interleave(share, 1), v_BHMV.repeat_interleave(share, 1)
+        call = Call(
+            q_BHNK,
+            k_BHMK,
+            v_BHMV,
+            self.score,
+            self.neighbours if neighbours is None else neighbours,
+            self.position,
+            self.mix,
+            self.dropout if self.training else 0.0,
+            valid_BM,
+            queries,
+            keys,
+        )
+        return self.compute(call)
+
+    def extra_repr(self) -> str:
+        return f"neighbours={self.neighbours}, dropout={self.dropout}"
+
+
+class Attention(nn.Module):
+    """h_i = Σ_{j ∈ N_i} α(x_i, y_j) ψ_v(y_j): self-attention, or cross-attention on a memory y.
+
+        Attention(Concatenated(dim, num_heads), score=ScaledDot(), neighbours=causal(), position=Rotary(head_dim))
+
+    Positions that are added to the tokens come before this layer; rotary and relative ones go here.
+    """
+
+    def __init__(
+        self,
+        heads: Concatenated,
+        *,
+        score: Score | None = None,
+        neighbours: Neighbours | None = None,
+        position: Rotary | Relative | None = None,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.heads = heads
+        self.rotary = position if isinstance(position, Rotary) else None
+        relative = None if isinstance(position, Rotary) else position
+        self.attend = Attend(score, neighbours, relative, heads.mix, dropout)
+
+    def forward(
+        self,
+        x_BND: Tensor,
+        memory_BMD: Tensor | None = None,
+        *,
+        valid_BM: Tensor | None = None,
+        places: Places | None = None,
+        memory_places: Places | None = None,
+        neighbours: Neighbours | None = None,
+        cache: Cache | None = None,
+    ) -> Tensor:
+        """Without a memory the tokens look at each other. `valid_BM` speaks of the keys: with a cache, of all so far."""
+        if memory_BMD is None:
+            q, k, v, places, memory_places = self._own_keys(x_BND, places, cache)
+        else:
+            q, k, v = self._memory_keys(x_BND, memory_BMD, places, memory_places, cache)
+        out = self.attend(q, k, v, valid_BM=valid_BM, queries=places, keys=memory_places, neighbours=neighbours)
+        return self.heads.join(out)
+
+    def _own_keys(self, x: Tensor, places: Places | None, cache: Cache | None):
+        q, k, v = self.heads.queries(x), self.heads.keys(x), self.heads.values(x)
+        seen = 0 if cache is None else cache.length(self)
+        if places is None and (seen or self.rotary is not None):
+            places = line(x.shape[1], start=seen, device=x.device)
+        q, k = self._turn(q, places), self._turn(k, places)
+        if cache is None:
+            return q, k, v, places, places
+        k, v = cache.append(self, k, v)
+        return q, k, v, places, line(k.shape[-2], device=x.device) if seen else places
+
+    def _memory_keys(
+        self, x: Tensor, memory: Tensor, places: Places | None, memory_places: Places | None, cache: Cache | None
+    ):
+        def project() -> tuple[Tensor, Tensor]:
+            return self._turn(self.heads.keys(memory), memory_places), self.heads.values(memory)
+
+        k, v = project() if cache is None else cache.memory(self, project)
+        return self._turn(self.heads.queries(x), places), k, v
+
+    def _turn(self, q_or_k: Tensor, places: Places | None) -> Tensor:
+        if self.rotary is None:
+            return q_or_k
+        return self.rotary(q_or_k, places or line(q_or_k.shape[-2], device=q_or_k.device))

@@ -1,0 +1,71 @@
+"""Keys and values of tokens already seen, so that decoding token t costs O(t) and not O(t²).
+
+Shape letters: B batch, H heads, M keys, K head dim, V value dim.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+
+class Cache:
+    """One entry per attention layer. Pass the same object to every decoding step; `length` tokens have been seen."""
+
+    def __init__(self) -> None:
+        self._seen: dict[nn.Module, _Growing] = {}
+        self._memory: dict[nn.Module, tuple[Tensor, Tensor]] = {}
+
+    def length(self, layer: nn.Module) -> int:
+        return self._seen[layer].length if layer in self._seen else 0
+
+    def append(self, layer: nn.Module, k_BHMK: Tensor, v_BHMV: Tensor) -> tuple[Tensor, Tensor]:
+        """Add the new tokens of a layer; gives all keys and values so far."""
+        return self._seen.setdefault(layer, _Growing()).append(k_BHMK, v_BHMV)
+
+    def memory(self, layer: nn.Module, project: Callable[[], tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
+        """Keys and values of an unchanging memory, projected at the first step only."""
+        if layer not in self._memory:
+            self._memory[layer] = project()
+        return self._memory[layer]
+
+    def reorder(self, batch_index_B: Tensor) -> None:
+        """Row b becomes the former row batch_index[b]: what beam search does when it keeps, drops or doubles a beam."""
+        for entry in self._seen.values():
+            entry.reorder(batch_index_B)
+        for layer, (k, v) in self._memory.items():
+            self._memory[layer] = (k.index_select(0, batch_index_B), v.index_select(0, batch_index_B))
+
+
+class _Growing:
+    """Two tensors that grow along M; the buffer doubles, so appending copies each token a constant number of times."""
+
+    def __init__(self) -> None:
+        self.length = 0
+        self.buffers: tuple[Tensor, Tensor] | None = None
+
+    def append(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        start, self.length = self.length, self.length + k.shape[-2]
+        if self.buffers is None:
+            self.buffers = (k, v)
+        elif torch.is_grad_enabled() and (k.requires_grad or self.buffers[0].requires_grad):
+            # Writing into a buffer would break the gradient of earlier steps.
+            old_k, old_v = (buffer[..., :start, :] for buffer in self.buffers)
+            self.buffers = (torch.cat([old_k, k], dim=-2), torch.cat([old_v, v], dim=-2))
+        else:
+            grown = []
+            for buffer, new in zip(self.buffers, (k, v), strict=True):
+                if buffer.shape[-2] < self.length:
+                    larger = new.new_empty(*new.shape[:-2], 2 * self.length, new.shape[-1])
+                    larger[..., :start, :] = buffer[..., :start, :]
+                    buffer = larger
+                buffer[..., start : self.length, :] = new
+                grown.append(buffer)
+            self.buffers = (grown[0], grown[1])
+        return self.buffers[0][..., : self.length, :], self.buffers[1][..., : self.length, :]
+
+    def reorder(self, batch_index_B: Tensor) -> None:
+        assert self.buffers is not None
+        self.buffers = tuple(buffer.index_select(0, batch_index_B) for buffer in self.buffers)  # type: ignore

@@ -1,0 +1,46 @@
+"""torch's scaled_dot_product_attention: no N × M matrix is kept, so no weights to see, mix or add to."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from mirada.core.kernels.call import Call
+from mirada.core.kernels.reference import allowed_pairs
+from mirada.core.neighbours import causal
+from mirada.core.score import DotScore
+
+
+def refuses(call: Call) -> str | None:
+    if not isinstance(call.score, DotScore):
+        return f"{type(call.score).__name__} is not a dot product"
+    if call.mix is not None:
+        return f"{type(call.mix).__name__} mixes the weights"
+    if call.adds_to_values:
+        return f"{type(call.position).__name__} adds to the values"
+    return None
+
+
+def run(call: Call) -> Tensor:
+    assert isinstance(call.score, DotScore)
+    q, scale = call.score.as_dot(call.q_BHNK)
+    plain = call.position is None and call.valid_BM is None
+    if plain and call.neighbours == causal() and call.is_self_attention:
+        return F.scaled_dot_product_attention(
+            q, call.k_BHMK, call.v_BHMV, is_causal=True, scale=scale, dropout_p=call.dropout
+        )
+    mask = allowed_pairs(call)
+    if call.position is not None:
+        queries, keys = call.query_places, call.key_places
+        bias = call.position.bias(call.q_BHNK[..., queries.num_extra :, :], queries, keys)
+        bias = F.pad(bias, (keys.num_extra, 0, queries.num_extra, 0))
+        mask = bias if mask is None else bias.masked_fill(~mask, -torch.inf)
+    return masked_sdpa(q, call.k_BHMK, call.v_BHMV, mask, scale, call.dropout)
+
+
+def masked_sdpa(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, scale: float, dropout: float) -> Tensor:
+    """SDPA under a boolean mask or a bias with −∞."""
+    if mask is not None and mask.is_floating_point():
+        mask = mask.to(q.dtype)
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scale, dropout_p=dropout)

@@ -1,0 +1,66 @@
+"""The explicit form, which serves every combination of parts and which every other kernel is compared with.
+
+    α_ij = exp(s_ij) / Σ_{l ∈ N_i} exp(s_il)  for j ∈ N_i, else 0,     s = score(q, k) + bias
+    h_i  = Σ_j mix(α)_ij (v_j + a^V_ij)
+
+Shape letters: B batch, H heads, N queries, M keys, V value dim.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from mirada.core.kernels.call import Call
+from mirada.core.neighbours import full
+
+
+def masked_softmax(logits: Tensor, allowed: Tensor | None) -> Tensor:
+    """Softmax over the allowed entries of the last dimension; a row without any gives zeros, not NaN."""
+    if allowed is None:
+        return logits.softmax(-1)
+    nobody = ~allowed.any(-1, keepdim=True)
+    logits = logits.masked_fill(~(allowed | nobody), -torch.inf)
+    return logits.softmax(-1).masked_fill(nobody, 0.0)
+
+
+def biased_logits(call: Call) -> Tensor:
+    logits = call.score(call.q_BHNK, call.k_BHMK)
+    if call.position is None:
+        return logits
+    queries, keys = call.query_places, call.key_places
+    bias = call.position.bias(call.q_BHNK[..., queries.num_extra :, :], queries, keys)
+    return logits + F.pad(bias, (keys.num_extra, 0, queries.num_extra, 0))
+
+
+def allowed_pairs(call: Call) -> Tensor | None:
+    """The neighbourhood and the padding as one mask, None if all is allowed."""
+    allowed = None if call.neighbours == full() else call.neighbours.allowed(call.query_places, call.key_places)
+    if call.valid_BM is None:
+        return allowed
+    valid = call.valid_BM[:, None, None, :]
+    return valid.expand(-1, -1, call.q_BHNK.shape[-2], -1) if allowed is None else allowed & valid
+
+
+def weights(call: Call) -> Tensor:
+    """What multiplies the values: (B, H, N, M), after mixing, before dropout."""
+    weights_BHNM = masked_softmax(biased_logits(call), allowed_pairs(call))
+    return weights_BHNM if call.mix is None else call.mix(weights_BHNM)
+
+
+def combine(call: Call, weights_BHNM: Tensor) -> Tensor:
+    """Σ_j α_ij v_j, with dropout on α."""
+    weights_BHNM = F.dropout(weights_BHNM, call.dropout, training=call.dropout > 0)
+    out_BHNV = weights_BHNM @ call.v_BHMV
+    if call.adds_to_values:
+        out_BHNV = out_BHNV + call.position.values(weights_BHNM, call.query_places, call.key_places)  # type: ignore
+    return out_BHNV
+
+
+def run(call: Call) -> Tensor:
+    return combine(call, weights(call))
+
+
+def refuses(call: Call) -> str | None:
+    return None

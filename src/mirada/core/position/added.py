@@ -1,0 +1,113 @@
+"""Positions that are added to the tokens before attention: x_i + pe_i.
+
+Shape letters: B batch, N tokens, D model dim, A axes. A part gives a table (N, D) for given places; calling it adds
+the table to x.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from mirada.core.places import Places
+from mirada.errors import MiradaError
+
+
+def sinusoidal_table(position: Tensor, dim: int, base: float = 10_000.0) -> Tensor:
+    """PE(pos, 2m) = sin(pos / base^{2m/D}), PE(pos, 2m+1) = cos(pos / base^{2m/D}) (Vaswani 2017, section 3.5), in float64."""
+    frequency = base ** (-torch.arange(0, dim, 2, device=position.device, dtype=torch.float64) / dim)
+    angle = position.to(torch.float64)[..., None] * frequency
+    return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(-2)[..., :dim]
+
+
+class Sinusoidal(nn.Module):
+    """x_i + PE(i); on a plane each axis gets its share D/A of the channels."""
+
+    def __init__(self, dim: int, axes: int = 1, base: float = 10_000.0) -> None:
+        super().__init__()
+        if dim % (2 * axes):
+            raise MiradaError(
+                f"dim={dim} must be a multiple of {2 * axes}: a sine and a cosine for each of {axes} axes"
+            )
+        self.dim, self.axes, self.base = dim, axes, base
+
+    def table(self, places: Places) -> Tensor:
+        """One row per token; tokens without a place get zeros."""
+        coords = places.coords_NA
+        if self.axes == 1 and coords.shape[-1] != 1:
+            coords = places.index_N[..., places.num_extra :, None] - places.num_extra
+        parts = [sinusoidal_table(coords[..., a], self.dim // self.axes, self.base) for a in range(self.axes)]
+        return F.pad(torch.cat(parts, dim=-1), (0, 0, places.num_extra, 0))
+
+    def forward(self, x_BND: Tensor, places: Places) -> Tensor:
+        return x_BND + self.table(places).to(x_BND.dtype)
+
+
+class Learned(nn.Module):
+    """x_i + P_i with a learned P, also for the extra tokens in front (ViT: (N+1) × D, normal(0, 0.02)).
+
+    `size` is (length,) or (height, width); at another size the grid is interpolated, the extra rows are kept.
+    """
+
+    def __init__(self, size: tuple[int, ...], dim: int, num_extra: int = 0, std: float = 0.02) -> None:
+        super().__init__()
+        self.size, self.num_extra = tuple(size), num_extra
+        self.weight = nn.Parameter(torch.randn(num_extra + math.prod(size), dim) * std)
+
+    def table(self, places: Places) -> Tensor:
+        if places.num_extra != self.num_extra:
+            raise MiradaError(
+                f"positions were made for {self.num_extra} extra tokens, the places have {places.num_extra}"
+            )
+        if len(self.size) == 1 and places.coords_NA.shape[-1] == 1:
+            return self._rows_of_a_line(places)
+        if places.size == self.size:
+            return self.weight
+        extra, grid = self.weight[: self.num_extra], self.weight[self.num_extra :]
+        return torch.cat([extra, resize_grid(grid, self.size, places.size)])
+
+    def _rows_of_a_line(self, places: Places) -> Tensor:
+        if places.size[0] > self.size[0]:
+            raise MiradaError(f"{places.size[0]} tokens, but learned positions exist for {self.size[0]}")
+        extra = self.weight[: self.num_extra]
+        rows = self.weight[self.num_extra :][places.coords_NA[..., 0]]
+        return torch.cat([extra, rows]) if self.num_extra else rows
+
+    def forward(self, x_BND: Tensor, places: Places) -> Tensor:
+        return x_BND + self.table(places)
+
+
+def resize_grid(grid_ND: Tensor, size: tuple[int, ...], new_size: tuple[int, ...]) -> Tensor:
+    """A grid of vectors at another size: bicubic on a plane, linear on a line, trilinear in a volume."""
+    mode = {1: "linear", 2: "bicubic", 3: "trilinear"}[len(size)]
+    grid = grid_ND.T.reshape(1, grid_ND.shape[-1], *size)
+    grid = F.interpolate(grid, size=new_size, mode=mode, align_corners=False)
+    return grid.flatten(2)[0].T
+
+
+class Geographic(nn.Module):
+    """x_i + λ g(lon_i, lat_i) (Spatioformer, Guo 2025): even k sine, odd k cosine,
+
+        g_k = [sin(lon / w_k) + sin(lat / v_k)] / 2,   w_k = c^{k/D},  v_k = c^{(D−k−1)/D}
+
+    with coordinates in degrees. λ is learned; the paper starts it at 10,000 because its input is raw reflectance.
+    """
+
+    def __init__(self, dim: int, base: float = 100.0, strength: float = 1.0) -> None:
+        super().__init__()
+        self.dim, self.base = dim, base
+        self.strength = nn.Parameter(torch.tensor(float(strength)))
+
+    def table(self, lonlat_N2: Tensor) -> Tensor:
+        k = torch.arange(self.dim, device=lonlat_N2.device, dtype=torch.float64)
+        lonlat = lonlat_N2.to(torch.float64)
+        lon = lonlat[..., :1] / self.base ** (k / self.dim)
+        lat = lonlat[..., 1:] / self.base ** ((self.dim - k - 1) / self.dim)
+        sines, cosines = (lon.sin() + lat.sin()) / 2, (lon.cos() + lat.cos()) / 2
+        return torch.where(k % 2 == 0, sines, cosines).to(lonlat_N2.dtype)
+
+    def forward(self, x_BND: Tensor, lonlat_BN2: Tensor) -> Tensor:
+        return x_BND + self.strength * self.table(lonlat_BN2).to(x_BND.dtype)

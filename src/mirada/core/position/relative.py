@@ -1,0 +1,128 @@
+"""Positions that enter the logits: logits_ij + bias(q_i, place_i, place_j).
+
+Shape letters: B batch, H heads, N queries, M keys, K head dim, V value dim, R rows of a table. Heads are dimension 1 and
+blocks may stand between heads and N, as in `score`. `bias` covers the tokens that have a place; extra tokens get none.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from mirada.core.places import Places
+
+
+class Relative(nn.Module):
+    """bias(q, queries, keys) → (B or 1, H or 1, …, N, M), added to the logits after their scale."""
+
+    def bias(self, q: Tensor, queries: Places, keys: Places) -> Tensor:
+        raise NotImplementedError
+
+
+def _offset(queries: Places, keys: Places) -> Tensor:
+    """place_j − place_i for every pair: (…, N, M, A)."""
+    return keys.coords_NA[..., None, :, :] - queries.coords_NA[..., :, None, :]
+
+
+class Shaw(Relative):
+    """logits_ij = q_i·(k_j + a^K_ij)/√K and h_i = Σ_j α_ij (v_j + a^V_ij), a_ij = w_{clip(j−i, −k, k)} (Shaw 2018).
+
+    Tables have 2k+1 rows, shared by the heads. `value_dim=None` leaves a^V out.
+    """
+
+    def __init__(self, head_dim: int, max_distance: int, value_dim: int | None = None) -> None:
+        super().__init__()
+        self.max_distance = max_distance
+        num_rows = 2 * max_distance + 1
+        self.key_table = nn.Parameter(torch.randn(num_rows, head_dim) * head_dim**-0.5)
+        self.value_table = (
+            None if value_dim is None else nn.Parameter(torch.randn(num_rows, value_dim) * value_dim**-0.5)
+        )
+
+    def _row(self, queries: Places, keys: Places) -> Tensor:
+        return _offset(queries, keys)[..., 0].clamp(-self.max_distance, self.max_distance) + self.max_distance
+
+    def bias(self, q: Tensor, queries: Places, keys: Places) -> Tensor:
+        # q·a for the 2k+1 rows, then pick: N·R numbers where the a_ij themselves would be N·M·K.
+        by_row = (q @ self.key_table.T) * q.shape[-1] ** -0.5
+        row = self._row(queries, keys)
+        return by_row.gather(-1, row.expand(*q.shape[:-2], *row.shape[-2:]))
+
+    def values(self, weights: Tensor, queries: Places, keys: Places) -> Tensor:
+        """Σ_j α_ij a^V_ij: the weights are first summed by row of the table."""
+        row = self._row(queries, keys)
+        by_row = weights.new_zeros(*weights.shape[:-1], 2 * self.max_distance + 1)
+        by_row = by_row.scatter_add(-1, row.expand(weights.shape), weights)
+        return by_row @ self.value_table
+
+
+class BiasTable(Relative):
+    """bias_ij = T_h[place_j − place_i]: one number per head and offset (Swin, Liu 2021, eq. 4).
+
+    `size` is the largest extent per axis: a (2·height−1)(2·width−1) × H table; offsets outside it are clipped.
+    """
+
+    def __init__(self, size: tuple[int, ...], num_heads: int) -> None:
+        super().__init__()
+        self.size = tuple(size)
+        num_rows = 1
+        for extent in self.size:
+            num_rows *= 2 * extent - 1
+        self.table = nn.Parameter(torch.empty(num_rows, num_heads))
+        nn.init.trunc_normal_(self.table, std=0.02)
+
+    def bias(self, q: Tensor, queries: Places, keys: Places) -> Tensor:
+        # Swin's index grows with place_i − place_j.
+        offset = -_offset(queries, keys)
+        row = torch.zeros_like(offset[..., 0])
+        for axis, extent in enumerate(self.size):
+            row = row * (2 * extent - 1) + offset[..., axis].clamp(1 - extent, extent - 1) + extent - 1
+        return self.table[row].movedim(-1, 0)[None]
+
+
+class Decomposed(Relative):
+    """bias_ij = q_i·R^h_{Δrow} + q_i·R^w_{Δcolumn} (MViTv2, Li 2022, eq. 4); q and k may lie on grids of different size.
+
+    With sizes n_q ≠ n_k on an axis, Δ = i·max(n_k/n_q, 1) − j·max(n_q/n_k, 1) + (n_k − 1)·max(n_q/n_k, 1).
+    """
+
+    def __init__(self, head_dim: int, query_size: tuple[int, int], key_size: tuple[int, int]) -> None:
+        super().__init__()
+        rows, columns = (2 * max(n_q, n_k) - 1 for n_q, n_k in zip(query_size, key_size, strict=True))
+        self.row_table = nn.Parameter(torch.empty(rows, head_dim))
+        self.column_table = nn.Parameter(torch.empty(columns, head_dim))
+        for table in (self.row_table, self.column_table):
+            nn.init.trunc_normal_(table, std=0.02)
+
+    def bias(self, q: Tensor, queries: Places, keys: Places) -> Tensor:
+        total = None
+        for axis, table in enumerate((self.row_table, self.column_table)):
+            n_q, n_k = queries.size[axis], keys.size[axis]
+            table = _resize_rows(table, 2 * max(n_q, n_k) - 1)
+            stretch_q, stretch_k = max(n_k / n_q, 1.0), max(n_q / n_k, 1.0)
+            i, j = queries.coords_NA[..., :, None, axis], keys.coords_NA[..., None, :, axis]
+            row = (i * stretch_q - j * stretch_k + (n_k - 1) * stretch_k).long()
+            by_row = q @ table.T
+            part = by_row.gather(-1, row.expand(*q.shape[:-2], *row.shape[-2:]))
+            total = part if total is None else total + part
+        assert total is not None
+        return total
+
+
+def _resize_rows(table_RK: Tensor, num_rows: int) -> Tensor:
+    if table_RK.shape[0] == num_rows:
+        return table_RK
+    return F.interpolate(table_RK.T[None], size=num_rows, mode="linear")[0].T
+
+
+class GivenBias(Relative):
+    """bias_ij as written out, (…, N, M)."""
+
+    def __init__(self, bias_NM: Tensor) -> None:
+        super().__init__()
+        self.register_buffer("bias_NM", bias_NM, persistent=False)
+        self.bias_NM: Tensor
+
+    def bias(self, q: Tensor, queries: Places, keys: Places) -> Tensor:
+        return self.bias_NM[..., queries.index_N[..., :, None], keys.index_N[..., None, :]]

@@ -1,0 +1,116 @@
+"""Every combination of the parts as concrete calls, with distinct prime sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+
+from mirada.core import (
+    Additive,
+    BiasTable,
+    Bilinear,
+    Decomposed,
+    Dot,
+    Edges,
+    Fixed,
+    GivenBias,
+    GraphAdditive,
+    Grid,
+    LearnedTemperature,
+    Mask,
+    NotSelf,
+    ScaledDot,
+    Shaw,
+    SoftCapped,
+    Strided,
+    Windows,
+    causal,
+    full,
+    line,
+    plane,
+    window,
+)  # fmt: skip
+from mirada.core.heads import HeadMixing
+from mirada.core.kernels import TABLE
+from mirada.core.kernels.call import Call
+
+B, H, N, K, V = 2, 3, 35, 7, 11  # 35 = 5 × 7 cells, which neither 4-tiles nor 3 × 2 windows divide
+PLANE = (5, 7)
+
+SCORES = {
+    "scaled dot": lambda: ScaledDot(),
+    "dot": lambda: Dot(),
+    "bilinear": lambda: Bilinear(K, K, H),
+    "additive": lambda: Additive(K, K, 13, H, bias=True),
+    "graph additive": lambda: GraphAdditive(K, H),
+    "learned temperature": lambda: LearnedTemperature(K),
+    "soft-capped": lambda: SoftCapped(ScaledDot(), 2.0),
+}
+NEIGHBOURS = {
+    "full": lambda: full(),
+    "causal": lambda: causal(),
+    "window": lambda: window(3),
+    "window, causal": lambda: window(5) & causal(),
+    "window, one-sided": lambda: window(2) | NotSelf() & causal(),
+    "strided": lambda: Strided(6),
+    "fixed": lambda: Fixed(6, 2),
+    "grid": lambda: Grid(1),
+    "grid, wide": lambda: Grid(2),
+    "windows": lambda: Windows((3, 2)),
+    "shifted windows": lambda: Windows((3, 2), (1, 1)),
+    "windows that divide": lambda: Windows((5, 7)),
+    "edges": lambda: Edges(torch.randint(0, N, (2, 89)), N, N),
+    "mask": lambda: Mask(torch.rand(N, N) < 0.3),
+    "not self": lambda: NotSelf(),
+}
+ON_A_PLANE = {"grid", "grid, wide", "windows", "shifted windows", "windows that divide"}
+POSITIONS = {
+    "none": lambda on_plane: None,
+    "Shaw, keys": lambda on_plane: Shaw(K, 4),
+    "Shaw, keys and values": lambda on_plane: Shaw(K, 4, V),
+    "bias table": lambda on_plane: BiasTable(PLANE if on_plane else (N,), H),
+    "decomposed": lambda on_plane: Decomposed(K, PLANE, PLANE) if on_plane else Shaw(K, 1),
+    "given bias": lambda on_plane: GivenBias(torch.randn(H, N, N)),
+}
+MIXES = {"none": lambda: None, "re-attention": lambda: HeadMixing(H)}
+PADDINGS = {"no padding": False, "padding": True}
+
+
+def combinations() -> Iterator[tuple[str, str, str, str, str]]:
+    for score in SCORES:
+        for neighbours in NEIGHBOURS:
+            for position in POSITIONS:
+                for mix in MIXES:
+                    for padding in PADDINGS:
+                        yield score, neighbours, position, mix, padding
+
+
+def make_call(score: str, neighbours: str, position: str, mix: str, padding: str, dtype=torch.float64) -> Call:
+    torch.manual_seed(7)
+    on_plane = neighbours in ON_A_PLANE
+    places = plane(*PLANE) if on_plane else line(N)
+    q, k = (torch.randn(B, H, N, K, dtype=dtype, requires_grad=True) for _ in range(2))
+    v = torch.randn(B, H, N, V, dtype=dtype, requires_grad=True)
+    valid = None
+    if PADDINGS[padding]:
+        valid = torch.ones(B, N, dtype=torch.bool)
+        valid[1, 23:] = False
+    position_part = POSITIONS[position](on_plane)
+    mix_part = MIXES[mix]()
+    if mix_part is not None:
+        mix_part = mix_part.to(dtype).eval()
+    return Call(
+        q, k, v, SCORES[score]().to(dtype), NEIGHBOURS[neighbours](),
+        None if position_part is None else position_part.to(dtype), mix_part,
+        valid_BM=valid, queries=places, keys=places,
+    )  # fmt: skip
+
+
+def leaves(call: Call) -> list[torch.Tensor]:
+    """Everything a gradient must reach: q, k, v and the parameters of the parts."""
+    parts = [part for part in (call.score, call.position, call.mix) if part is not None]
+    return [call.q_BHNK, call.k_BHMK, call.v_BHMV, *(p for part in parts for p in part.parameters())]
+
+
+FAST_KERNELS = [kernel for kernel in TABLE if kernel.name != "reference"]
