@@ -55,7 +55,7 @@ class Attend(nn.Module):
         keys: Places | None = None,
         neighbours: Neighbours | None = None,
     ) -> Tensor:
-        """`valid_BM` is True for real tokens of the memory, False for padding; `neighbours` replaces the layer's own."""
+        """`valid_BM` is True for real keys, False for padding; `neighbours` replaces the layer's own."""
         if k_BHMK.shape[1] != q_BHNK.shape[1]:
             share = q_BHNK.shape[1] // k_BHMK.shape[1]
             k_BHMK, v_BHMV = k_BHMK.repeat_interleave(share, 1), v_BHMV.repeat_interleave(share, 1)
@@ -112,7 +112,7 @@ class Attention(nn.Module):
         neighbours: Neighbours | None = None,
         cache: Cache | None = None,
     ) -> Tensor:
-        """Without a memory the tokens look at each other. `valid_BM` speaks of the keys: with a cache, of all so far."""
+        """Without a memory the tokens look at each other. `valid_BM` speaks of all keys, those in the cache too."""
         if memory_BMD is None:
             q, k, v, places, memory_places = self._own_keys(x_BND, places, cache)
         else:
@@ -120,7 +120,9 @@ class Attention(nn.Module):
         out = self.attend(q, k, v, valid_BM=valid_BM, queries=places, keys=memory_places, neighbours=neighbours)
         return self.heads.join(out)
 
-    def _own_keys(self, x: Tensor, places: Places | None, cache: Cache | None):
+    def _own_keys(
+        self, x: Tensor, places: Places | None, cache: Cache | None
+    ) -> tuple[Tensor, Tensor, Tensor, Places | None, Places | None]:
         q, k, v = self.heads.queries(x), self.heads.keys(x), self.heads.values(x)
         seen = 0 if cache is None else cache.length(self)
         if places is None and (seen or self.rotary is not None):
@@ -133,7 +135,7 @@ class Attention(nn.Module):
 
     def _memory_keys(
         self, x: Tensor, memory: Tensor, places: Places | None, memory_places: Places | None, cache: Cache | None
-    ):
+    ) -> tuple[Tensor, Tensor, Tensor]:
         def project() -> tuple[Tensor, Tensor]:
             return self._turn(self.heads.keys(memory), memory_places), self.heads.values(memory)
 

@@ -5,6 +5,8 @@ Shape letters: B batch, H heads, N queries, M keys, D model dim, K head dim, V v
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -73,13 +75,13 @@ def split(x_BNC: Tensor, num_heads: int) -> Tensor:
 class ReAttention(Concatenated):
     """As concatenated, with α ← Norm(Θᵀ α) across heads (DeepViT, Zhou 2021, eq. 3). Rows no longer sum to one."""
 
-    def __init__(self, dim: int, num_heads: int, **widths) -> None:
+    def __init__(self, dim: int, num_heads: int, **widths: Any) -> None:
         super().__init__(dim, num_heads, **widths)
         self.mix = HeadMixing(num_heads)
 
 
 class HeadMixing(nn.Module):
-    """Norm(Θᵀ α): a 1×1 convolution over heads with bias, then batch normalisation per head, as the published code has it."""
+    """Norm(Θᵀ α): a 1×1 convolution over heads with bias, then batch normalisation, as in the published code."""
 
     def __init__(self, num_heads: int) -> None:
         super().__init__()
@@ -93,7 +95,7 @@ class HeadMixing(nn.Module):
 class Averaged(Concatenated):
     """h = mean over heads of head_h (+ b): GAT's output layer (Veličković 2018, eq. 6). The width out is V."""
 
-    def __init__(self, dim: int, num_heads: int, *, out_bias: bool = True, **widths) -> None:
+    def __init__(self, dim: int, num_heads: int, *, out_bias: bool = True, **widths: Any) -> None:
         super().__init__(dim, num_heads, out_bias=out_bias, **widths)
         del self.to_out
         self.out_bias = nn.Parameter(torch.zeros(self.value_dim)) if out_bias else None
@@ -110,7 +112,7 @@ class Collaborative(Concatenated):
     bias b_h keeps what the query's bias contributes. Use with `score=ScaledDot(heads.scale)`, which divides by √(K̃/H).
     """
 
-    def __init__(self, dim: int, num_heads: int, *, shared_dim: int | None = None, **widths) -> None:
+    def __init__(self, dim: int, num_heads: int, *, shared_dim: int | None = None, **widths: Any) -> None:
         super().__init__(dim, num_heads, **widths)
         self.shared_dim = num_heads * self.head_dim if shared_dim is None else shared_dim
         memory_dim = self.to_v.in_features

@@ -99,7 +99,7 @@ class Strided(Neighbours):
 
 @dataclass(frozen=True)
 class Fixed(Neighbours):
-    """N_i = {j ≤ i : ⌊j/l⌋ = ⌊i/l⌋} ∪ {j ≤ i : j mod l ≥ l − c} (Child 2019): the block, and c summary columns per block."""
+    """N_i = {j ≤ i : ⌊j/l⌋ = ⌊i/l⌋} ∪ {j ≤ i : j mod l ≥ l − c} (Child 2019): block and c summary columns."""
 
     block: int
     num_summary: int

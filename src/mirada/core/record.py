@@ -155,7 +155,7 @@ class _Recorder:
         return weights if self.queries is None else weights[:, :, list(self.queries)]
 
     def _rows(self, call: Call) -> Tensor:
-        """The wanted rows, a chunk of queries at a time, so that heads nobody asked for never stand in memory together."""
+        """The wanted rows, a chunk of queries at a time: heads nobody asked for never stand in memory together."""
         num_queries, num_keys = call.q_BHNK.shape[-2], call.k_BHMK.shape[-2]
         wanted = range(num_queries) if self.queries is None else [q % num_queries for q in self.queries]
         order = sorted(set(wanted))

@@ -1,7 +1,7 @@
 """Strided and fixed patterns of the Sparse Transformer: a near part and a far part under one softmax.
 
-    strided: near = this block and the one before, far = the same column of all earlier blocks      cost O(N·(2l + N/l))
-    fixed:   near = this block,                    far = the summary columns of all earlier blocks  cost O(N·(l + c·N/l))
+    strided: near = this block and the one before, far = the same column of earlier blocks      cost O(N·(2l + N/l))
+    fixed:   near = this block,                    far = the summary columns of earlier blocks  cost O(N·(l + c·N/l))
 
 Shape letters: B batch, H heads, N tokens, K channels, T blocks, l block length, m keys.
 """
@@ -72,7 +72,7 @@ def run(call: Call) -> Tensor:
 
 
 class _Pattern(NamedTuple):
-    """How blocks of queries meet their keys. Gathers take (…, T, l, K) to (…, T, m, K), or (…, l, T, m) if regrouped."""
+    """How blocks of queries meet their keys: gathers take (…, T, l, K) to (…, T, m, K), regrouped to (…, l, T, K)."""
 
     near: Gather
     is_near: Rule

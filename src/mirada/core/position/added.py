@@ -17,7 +17,7 @@ from mirada.errors import MiradaError
 
 
 def sinusoidal_table(position: Tensor, dim: int, base: float = 10_000.0) -> Tensor:
-    """PE(pos, 2m) = sin(pos / base^{2m/D}), PE(pos, 2m+1) = cos(pos / base^{2m/D}) (Vaswani 2017, section 3.5), in float64."""
+    """PE(pos, 2m) = sin(pos / base^{2m/D}), PE(pos, 2m+1) = cos(pos / base^{2m/D}) (Vaswani 2017, 3.5), in float64."""
     frequency = base ** (-torch.arange(0, dim, 2, device=position.device, dtype=torch.float64) / dim)
     angle = position.to(torch.float64)[..., None] * frequency
     return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(-2)[..., :dim]

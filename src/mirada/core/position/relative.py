@@ -1,7 +1,7 @@
 """Positions that enter the logits: logits_ij + bias(q_i, place_i, place_j).
 
-Shape letters: B batch, H heads, N queries, M keys, K head dim, V value dim, R rows of a table. Heads are dimension 1 and
-blocks may stand between heads and N, as in `score`. `bias` covers the tokens that have a place; extra tokens get none.
+Shape letters: B batch, H heads, N queries, M keys, K head dim, V value dim, R rows of a table. Heads are dimension 1
+and blocks may stand between heads and N, as in `score`. `bias` covers the tokens that have a place; extra tokens get none.
 """
 
 from __future__ import annotations
@@ -54,6 +54,7 @@ class Shaw(Relative):
         row = self._row(queries, keys)
         by_row = weights.new_zeros(*weights.shape[:-1], 2 * self.max_distance + 1)
         by_row = by_row.scatter_add(-1, row.expand(weights.shape), weights)
+        assert self.value_table is not None
         return by_row @ self.value_table
 
 
@@ -82,7 +83,7 @@ class BiasTable(Relative):
 
 
 class Decomposed(Relative):
-    """bias_ij = q_i·R^h_{Δrow} + q_i·R^w_{Δcolumn} (MViTv2, Li 2022, eq. 4); q and k may lie on grids of different size.
+    """bias_ij = q_i·R^h_{Δrow} + q_i·R^w_{Δcolumn} (MViTv2, Li 2022, eq. 4); q and k may have grids of different size.
 
     With sizes n_q ≠ n_k on an axis, Δ = i·max(n_k/n_q, 1) − j·max(n_q/n_k, 1) + (n_k − 1)·max(n_q/n_k, 1).
     """
@@ -99,11 +100,11 @@ class Decomposed(Relative):
         total = None
         for axis, table in enumerate((self.row_table, self.column_table)):
             n_q, n_k = queries.size[axis], keys.size[axis]
-            table = _resize_rows(table, 2 * max(n_q, n_k) - 1)
+            rows_RK = _resize_rows(table, 2 * max(n_q, n_k) - 1)
             stretch_q, stretch_k = max(n_k / n_q, 1.0), max(n_q / n_k, 1.0)
             i, j = queries.coords_NA[..., :, None, axis], keys.coords_NA[..., None, :, axis]
             row = (i * stretch_q - j * stretch_k + (n_k - 1) * stretch_k).long()
-            by_row = q @ table.T
+            by_row = q @ rows_RK.T
             part = by_row.gather(-1, row.expand(*q.shape[:-2], *row.shape[-2:]))
             total = part if total is None else total + part
         assert total is not None
