@@ -24,7 +24,8 @@ def read_npz(path: Path, class_names: Sequence[str] | None, task: Task | None, s
     if class_names is None and "class_names" in arrays:
         class_names = [str(name) for name in arrays["class_names"].tolist()]
     parts = _pair_up(arrays, path)
-    pixels, labels, splits, notes = [], [], [], []
+    pixels, labels, notes = [], [], []
+    splits: list[str] = []
     for split, image_key, label_key in parts:
         images, note = images_from_array(arrays[image_key], f"{path.name}[{image_key}]")
         if len(images) != len(arrays[label_key]):
@@ -34,12 +35,12 @@ def read_npz(path: Path, class_names: Sequence[str] | None, task: Task | None, s
             )
         pixels.append(images)
         labels.append(arrays[label_key])
-        splits += [split] * len(images)
+        splits += [split or ""] * len(images)
         notes += [note] if note else []
     if len({images.shape[1:] for images in pixels}) > 1 or len({array.shape[1:] for array in labels}) > 1:
         raise MiradaError(f"{path}: the splits have images or labels of different shapes, expected the same.")
     encoded = encode_array(np.concatenate(labels), class_names, task, path.name)
-    given = splits if None not in splits and len(set(splits)) > 1 else None
+    given = splits if "" not in splits and len(set(splits)) > 1 else None
     return table_from_arrays(np.concatenate(pixels), encoded, given, source, "npz", tuple(notes))
 
 
@@ -62,7 +63,9 @@ def table_from_arrays(
 def images_from_array(images: np.ndarray, where: str) -> tuple[np.ndarray, str]:
     """(N, H, W), (N, H, W, C) or (N, C, H, W) of any number type to uint8 (N, H, W, C), and a note on what was done."""
     if images.ndim not in (3, 4) or 0 in images.shape:
-        raise MiradaError(f"{where}: shape {images.shape}, expected (N, height, width) or (N, height, width, channels).")
+        raise MiradaError(
+            f"{where}: shape {images.shape}, expected (N, height, width) or (N, height, width, channels)."
+        )
     images, note = _to_uint8(images, where)
     if images.ndim == 3:
         return images[..., None], note
@@ -128,6 +131,7 @@ def _pair_up(arrays: dict[str, np.ndarray], path: Path) -> list[tuple[str | None
     ]
     if not pairs:
         raise MiradaError(
-            f"{path}: the arrays are {', '.join(arrays) or 'none'}, expected x and y, or x_train, y_train, x_test, y_test."
+            f"{path}: the arrays are {', '.join(arrays) or 'none'}, "
+            "expected x and y, or x_train, y_train, x_test, y_test."
         )
     return pairs

@@ -17,18 +17,10 @@ from mirada.data.sizing import ImageShape, bytes_in_memory, channels_of, size_fo
 from mirada.data.sources import open_source
 from mirada.data.splits import crossing_duplicates
 from mirada.data.suspicions import problems_of, warnings_of
-from mirada.data.table import SPLIT_NAMES, ImageTable
+from mirada.data.table import SPLIT_NAMES, BrokenImage, ImageTable
 from mirada.errors import MiradaError
 
 Progress = Callable[[int, int], None]
-
-
-@dataclass(frozen=True)
-class BrokenImage:
-    """An image that cannot be used, and the sentence that says why."""
-
-    name: str
-    reason: str
 
 
 @dataclass(frozen=True)
@@ -56,7 +48,7 @@ class Inspection:
     duplicates: tuple[tuple[str, ...], ...]
     leaks: tuple[tuple[str, ...], ...]  # identical images on several sides of a given split
     conflicts: tuple[tuple[str, ...], ...]  # identical images with different targets
-    near_duplicates: tuple[tuple[str, str], ...] | None  # None: not looked for
+    near_duplicates: tuple[tuple[str, ...], ...] | None  # None: not looked for
     problems: tuple[str, ...]  # these stop training
     warnings: tuple[str, ...]
     notes: tuple[str, ...]
@@ -109,7 +101,7 @@ def inspect(
         split_counts=_split_counts(kept),
         target_ranges=_target_ranges(kept),
         smallest=_size_at(sizes, np.argmin),
-        median=None if not len(sizes) else tuple(int(v) for v in np.median(sizes, axis=0)),
+        median=_median_size(sizes),
         largest=_size_at(sizes, np.argmax),
         num_sizes=len(np.unique(sizes, axis=0)),
         num_not_square=int((sizes[:, 0] != sizes[:, 1]).sum()),
@@ -144,7 +136,7 @@ def _examine(table: ImageTable, row: int, near: bool) -> _Examined:
         if table.paths is not None:
             header = read_header(table.paths[row])
         else:
-            header = ImageHeader(*pixels.shape[:2], f"{pixels.shape[2]} x uint8", "array")
+            header = ImageHeader(pixels.shape[0], pixels.shape[1], f"{pixels.shape[2]} x uint8", "array")
     except MiradaError as error:
         return _Examined(reason=str(error))
     return _Examined(header, pixel_hash(pixels), difference_hash(pixels) if near else None)
@@ -164,7 +156,17 @@ def _shape(sizes: np.ndarray, modes: list[str], problems: list[str]) -> ImageSha
 
 def _size_at(sizes: np.ndarray, pick: Callable) -> tuple[int, int] | None:
     """The image with the fewest or the most pixels."""
-    return tuple(sizes[pick(sizes.prod(axis=1))].tolist()) if len(sizes) else None
+    if not len(sizes):
+        return None
+    height, width = sizes[pick(sizes.prod(axis=1))].tolist()
+    return height, width
+
+
+def _median_size(sizes: np.ndarray) -> tuple[int, int] | None:
+    if not len(sizes):
+        return None
+    height, width = np.median(sizes, axis=0)
+    return int(height), int(width)
 
 
 def _class_counts(table: ImageTable) -> dict[str, dict[str, int]]:

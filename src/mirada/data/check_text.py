@@ -24,18 +24,22 @@ def render(inspection: Inspection) -> str:
     lines += _listed("nearly identical images", [" ~ ".join(pair) for pair in found.near_duplicates or ()])
     for title, sentences in (("problem", found.problems), ("warning", found.warnings), ("note", found.notes)):
         lines += ["", *(f"{title}: {sentence}" for sentence in sentences)] if sentences else []
-    if not found.problems:
+    if found.image_size and not found.problems:
         height, width = found.image_size
-        lines += ["", f"ready to train at {width} x {height}, {found.channels} channel(s), {found.megabytes:g} MB in memory"]
+        lines += [
+            "",
+            f"ready to train at {width} x {height}, {found.channels} channel(s), {found.megabytes:g} MB in memory",
+        ]
     return "\n".join(lines)
 
 
 def _size_lines(found: Inspection) -> list[str]:
-    extent = [f"{width} x {height}" for height, width in (found.smallest, found.median, found.largest)]
+    extent = [f"{width} x {height}" for height, width in filter(None, (found.smallest, found.median, found.largest))]
     if found.num_sizes == 1:
         size = f"all {extent[0]}"
     else:
-        size = f"{extent[0]} .. {extent[2]}, median {extent[1]} ({found.num_sizes} sizes, {found.num_not_square} not square)"
+        variety = f"{found.num_sizes} sizes, {found.num_not_square} not square"
+        size = f"{extent[0]} .. {extent[2]}, median {extent[1]} ({variety})"
     return [f"size      {size}", "mode      " + ", ".join(f"{mode} {count}" for mode, count in found.modes.items())]
 
 

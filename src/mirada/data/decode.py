@@ -3,7 +3,7 @@
 What happens to each kind of image:
 
     1-bit, 8-bit grey     1 channel, 0..255
-    16-bit grey           divided by 257, so 65535 -> 255 (no stretching: the same grey is the same number in every file)
+    16-bit grey           divided by 257, so 65535 -> 255 (not stretched: one grey is one number in every file)
     32-bit integer grey   like 16-bit if it fits in 16 bits, else refused
     float grey            times 255 if within 0..1, rounded if within 0..255, else refused
     palette, CMYK, YCbCr  converted to RGB

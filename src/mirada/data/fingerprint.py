@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from itertools import combinations
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from mirada.data.resize import fit_image, match_channels
 def pixel_hash(pixels: np.ndarray) -> bytes:
     """16 bytes that depend on the pixels and their shape, not on the file format that carried them."""
     digest = hashlib.blake2b(str(pixels.shape).encode(), digest_size=16)
-    digest.update(np.ascontiguousarray(pixels))
+    digest.update(np.ascontiguousarray(pixels).data)
     return digest.digest()
 
 
@@ -32,7 +33,7 @@ def file_hash(path: str) -> bytes:
 
 
 def difference_hash(pixels: np.ndarray) -> int:
-    """64 bits: is each pixel of an 8 x 9 grey version darker than its right neighbour? Survives re-encoding and scaling."""
+    """64 bits: is each pixel of an 8 x 9 grey version darker than the next one? Survives re-encoding and scaling."""
     grey = match_channels(pixels[..., :1] if pixels.shape[2] not in (1, 3) else pixels, 1)
     small = fit_image(grey, (8, 9), "squash")[..., 0].astype(np.int16)
     return int.from_bytes(np.packbits(small[:, :-1] < small[:, 1:]).tobytes(), "big")
@@ -54,16 +55,18 @@ def near_rows(hashes: Sequence[int | None], max_bits: int = 3) -> list[tuple[int
     share a band are compared.
     """
     assert max_bits <= 3
+    # All-equal bits come from flat images, which are alike without being copies.
+    flat = (0, (1 << 64) - 1)
+    known = [(row, value) for row, value in enumerate(hashes) if value is not None and value not in flat]
     pairs: set[tuple[int, int]] = set()
     for shift in (0, 16, 32, 48):
-        buckets: dict[int, list[int]] = {}
-        for row, value in enumerate(hashes):
-            # All-equal bits come from flat images, which are alike without being copies.
-            if value not in (None, 0, (1 << 64) - 1):
-                buckets.setdefault((value >> shift) & 0xFFFF, []).append(row)
+        buckets: dict[int, list[tuple[int, int]]] = {}
+        for row, value in known:
+            buckets.setdefault((value >> shift) & 0xFFFF, []).append((row, value))
         for bucket in buckets.values():
             if len(bucket) > 500:  # a band shared by that many says nothing
                 continue
-            for i, first in enumerate(bucket):
-                pairs.update((first, other) for other in bucket[i + 1 :] if (hashes[first] ^ hashes[other]).bit_count() <= max_bits)
+            for (row, value), (other, other_value) in combinations(bucket, 2):
+                if (value ^ other_value).bit_count() <= max_bits:
+                    pairs.add((row, other))
     return sorted(pairs)

@@ -59,13 +59,19 @@ def read_named_files(root: Path, pattern: str, source: str) -> ImageTable:
     except re.error as error:
         raise MiradaError(f"label_pattern {pattern!r} is not a regular expression ({error}).") from None
     if expression.groups < 1:
-        raise MiradaError(f"label_pattern {pattern!r} has no group; put the class name in brackets, as in '(.+)_[0-9]+'.")
+        raise MiradaError(
+            f"label_pattern {pattern!r} has no group; put the class name in brackets, as in '(.+)_[0-9]+'."
+        )
     paths = find_images(root)
-    matches = [expression.fullmatch(path.stem) for path in paths]
-    if None in matches or not paths:
-        odd = paths[matches.index(None)].name if paths else "no image at all"
-        raise MiradaError(f"{root}: label_pattern {pattern!r} does not match {odd}; correct the pattern.")
-    labels = encode_names([clean_name(match[1]) for match in matches])
+    if not paths:
+        raise MiradaError(_nothing_found(root))
+    names = []
+    for path in paths:
+        match = expression.fullmatch(path.stem)
+        if match is None:
+            raise MiradaError(f"{path}: label_pattern {pattern!r} does not match this name; correct the pattern.")
+        names.append(clean_name(match[1]))
+    labels = encode_names(names)
     splits = [next(filter(None, map(canonical_split, path.relative_to(root).parts[:-1])), None) for path in paths]
     return ImageTable(
         source=source,

@@ -16,7 +16,9 @@ from mirada.data.labels import encode_array
 from mirada.data.table import ImageTable, Task, canonical_split
 from mirada.errors import MiradaError
 
-_FILE_NAME = re.compile(r"(?P<set>.*?)(?P<split>train|t10k|test|valid|val)[-_.]?(?P<role>images|labels).*?(\.gz)?", re.I)
+_FILE_NAME = re.compile(
+    r"(?P<set>.*?)(?P<split>train|t10k|test|valid|val)[-_.]?(?P<role>images|labels).*?(\.gz)?", re.I
+)
 _TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 
 
@@ -28,8 +30,7 @@ def read_idx_folder(folder: Path, class_names: Sequence[str] | None, task: Task 
     """A folder with train-images-idx3-ubyte.gz and its companions."""
     found: dict[tuple[str, str], Path] = {}
     for path in sorted(filter(is_idx, folder.iterdir())):
-        match = _FILE_NAME.fullmatch(path.name)
-        key = (canonical_split(match["split"]), match["role"].lower())
+        key = _split_and_role(path)
         if key in found and found[key].name.removesuffix(".gz") != path.name.removesuffix(".gz"):
             raise MiradaError(f"{folder}: both {found[key].name} and {path.name} are {key[0]} {key[1]}; keep one set.")
         found[key] = path
@@ -42,7 +43,9 @@ def read_idx_folder(folder: Path, class_names: Sequence[str] | None, task: Task 
         images, _ = images_from_array(read_idx(found[split, "images"]), found[split, "images"].name)
         values = read_idx(found[split, "labels"])
         if len(images) != len(values):
-            raise MiradaError(f"{folder}: {split} has {len(images)} images but {len(values)} labels; get the files again.")
+            raise MiradaError(
+                f"{folder}: {split} has {len(images)} images but {len(values)} labels; get the files again."
+            )
         pixels.append(images)
         labels.append(values)
         splits += [split] * len(images)
@@ -51,6 +54,12 @@ def read_idx_folder(folder: Path, class_names: Sequence[str] | None, task: Task 
     encoded = encode_array(np.concatenate(labels), class_names, task, folder.name)
     given = splits if len(set(splits)) > 1 else None
     return table_from_arrays(np.concatenate(pixels), encoded, given, source, "idx")
+
+
+def _split_and_role(path: Path) -> tuple[str, str]:
+    match = _FILE_NAME.fullmatch(path.name)
+    assert match is not None
+    return canonical_split(match["split"]) or "", match["role"].lower()
 
 
 def read_idx(path: Path) -> np.ndarray:
@@ -68,5 +77,7 @@ def read_idx(path: Path) -> np.ndarray:
     dtype = np.dtype(_TYPES[raw[2]])
     expected = dtype.itemsize * int(np.prod(shape, dtype=object))
     if len(raw) - start != expected:
-        raise MiradaError(f"{path}: {len(raw) - start} bytes of data, expected {expected} for {shape}; get the file again.")
+        raise MiradaError(
+            f"{path}: {len(raw) - start} bytes of data, expected {expected} for {shape}; get the file again."
+        )
     return np.frombuffer(raw, dtype, offset=start).reshape(shape).astype(dtype.newbyteorder("="))

@@ -162,7 +162,7 @@ def _infer_task(values: Sequence[str]) -> Task:
     if not numbers or None in numbers:
         return "single-label"
     distinct = len(set(numbers))
-    if any(number != int(number) for number in numbers):
+    if any(number is not None and number != int(number) for number in numbers):
         return "regression" if distinct > min(10, len(numbers) / 2) else "single-label"
     # Whole numbers are classes, unless there are so many that a class would have under four images.
     return "regression" if distinct > max(20, len(numbers) / 4) else "single-label"

@@ -60,7 +60,7 @@ def size_for(sizes: np.ndarray, cap: int = DEFAULT_CAP) -> tuple[tuple[int, int]
     shared = np.mean(np.abs(aspects / aspect - 1) < 0.05) >= 0.9
     shorter = float(np.median(sizes.min(axis=1)))
     side = max([side for side in SIDES if side <= min(shorter, cap)], default=SIDES[0])
-    longer = max(side, int(round(side * max(aspect, 1 / aspect) / 8)) * 8) if shared else side
+    longer = max(side, round(side * max(aspect, 1 / aspect) / 8) * 8) if shared else side
     size = (side, longer) if aspect >= 1 else (longer, side)
     return size, f"the median image is {int(width)} x {int(height)}; the shorter side is rounded down, at most {cap}"
 
@@ -70,7 +70,9 @@ def channels_of(modes: list[str]) -> int:
     bands = {int(mode.split()[0]) for mode in modes if mode.endswith("uint8")} - {1, 3}
     if bands:
         if len(bands) > 1 or any(not mode.endswith("uint8") for mode in modes):
-            raise MiradaError(f"images with {sorted(bands)} bands are mixed with others; use images with the same bands.")
+            raise MiradaError(
+                f"images with {sorted(bands)} bands are mixed with others; use images with the same bands."
+            )
         return bands.pop()
     return 1 if all(mode in _GREY or mode.startswith("I") for mode in modes) else 3
 
@@ -83,6 +85,7 @@ def bytes_in_memory(num_images: int, shape: ImageShape) -> int:
 def _sample_headers(table: ImageTable) -> list[ImageHeader]:
     rows = np.unique(np.linspace(0, len(table) - 1, min(SAMPLE, len(table))).astype(int))
     headers = []
+    assert table.paths is not None
     for row in rows:
         try:
             headers.append(read_header(table.paths[row]))

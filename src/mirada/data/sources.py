@@ -63,7 +63,9 @@ def open_source(
     if path.is_file() and is_idx(path):
         return read_idx_folder(path.parent, class_names, task, name)
     if path.is_file():
-        raise MiradaError(f"{name}: cannot read {path.suffix or 'this'} files; expected a folder, .csv, .tsv, .parquet or .npz.")
+        raise MiradaError(
+            f"{name}: cannot read {path.suffix or 'this'} files; expected a folder, .csv, .tsv, .parquet or .npz."
+        )
     if any(map(is_idx, path.iterdir())):
         return read_idx_folder(path, class_names, task, name)
     return _with_task(read_folder(path, name), task)
@@ -84,7 +86,9 @@ def _tables_in(folder: Path, choice: ColumnChoice) -> list[Path]:
     if not tables or not (flat or choice != ColumnChoice()):
         return []
     if len(tables) > 1:
-        raise MiradaError(f"{folder}: several tables ({', '.join(t.name for t in tables)}); give the one with the labels.")
+        raise MiradaError(
+            f"{folder}: several tables ({', '.join(t.name for t in tables)}); give the one with the labels."
+        )
     return tables
 
 
@@ -95,5 +99,7 @@ def _require_folder(path: Path, option: str) -> None:
 
 def _with_task(table: ImageTable, task: Task | None) -> ImageTable:
     if task not in (None, table.task):
-        raise MiradaError(f"{table.source}: holds one class per image, so the task cannot be {task}; use a table of labels.")
+        raise MiradaError(
+            f"{table.source}: holds one class per image, so the task cannot be {task}; use a table of labels."
+        )
     return table

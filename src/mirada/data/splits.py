@@ -113,7 +113,9 @@ def _units(table: ImageTable, hashes: Sequence[bytes] | None) -> np.ndarray:
     return np.unique(connected_components(graph, directed=False)[1][:n], return_inverse=True)[1]
 
 
-def _assign(stratum: np.ndarray, units: np.ndarray, shares: tuple[float, ...], generator: np.random.Generator) -> np.ndarray:
+def _assign(
+    stratum: np.ndarray, units: np.ndarray, shares: tuple[float, ...], generator: np.random.Generator
+) -> np.ndarray:
     """(N,) side of each row. Units of several rows go first, largest first; single rows fill up what is missing."""
     stratum = np.unique(stratum, return_inverse=True)[1]
     room = _quotas(stratum, units, shares)
@@ -172,14 +174,18 @@ def _complete_given(table, units, val, seed, generator, hashes) -> Split:
     if hashes is not None:
         leaks = crossing_duplicates(table.splits, hashes)
         if leaks:
-            notes.append(f"{len(leaks)} images appear on more than one side of the given split, which flatters the result.")
+            notes.append(
+                f"{len(leaks)} images appear on more than one side of the given split, which flatters the result."
+            )
     if not (sides == VAL).any():
         train = np.flatnonzero(sides == TRAIN)
         inner = _assign(strata(table)[train], units[train], (1 - val, val, 0.0), generator)
         sides[train] = inner
         notes.append(f"the data gives no validation images: {int((inner == VAL).sum())} were taken out of train.")
     if not (sides == TEST).any():
-        notes.append("the data gives no test images: results on val are optimistic, because val also chooses the epoch.")
+        notes.append(
+            "the data gives no test images: results on val are optimistic, because val also chooses the epoch."
+        )
     _require_held_out(sides, table)
     return _as_split(sides, "given", seed, notes)
 

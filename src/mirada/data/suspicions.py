@@ -76,7 +76,8 @@ def names_alike(names: Sequence[str]) -> list[tuple[str, ...]]:
 
 def _class_warnings(table: ImageTable) -> list[str]:
     found = [
-        f"the classes {' and '.join(map(repr, group))} differ only in spelling; they are kept apart, rename one to merge."
+        f"the classes {' and '.join(map(repr, group))} differ only in spelling; "
+        "they are kept apart, rename one to merge them."
         for group in names_alike(table.class_names)
     ]
     counts = table.class_counts()
@@ -100,7 +101,9 @@ def _pixel_warnings(headers: Sequence[ImageHeader]) -> list[str]:
     found = []
     deep = sum(header.mode.startswith("I") or header.mode == "F" for header in headers)
     if deep:
-        found.append(f"{deep} images have more than 8 bits per pixel and are reduced to 8 (16-bit values divided by 257).")
+        found.append(
+            f"{deep} images have more than 8 bits per pixel and are reduced to 8 (16-bit values divided by 257)."
+        )
     clear = sum(header.mode in ("RGBA", "LA", "PA", "RGBa", "La") for header in headers)
     if clear:
         found.append(f"{clear} images have transparency, which is laid over white.")

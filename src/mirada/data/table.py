@@ -33,6 +33,14 @@ def canonical_split(name: str) -> str | None:
     return _SPLIT_ALIASES.get(name.strip().lower())
 
 
+@dataclass(frozen=True)
+class BrokenImage:
+    """An image that cannot be used, and the sentence that says why."""
+
+    name: str
+    reason: str
+
+
 @dataclass(frozen=True, eq=False)
 class ImageTable:
     """Images (as files or as one uint8 array), their targets, and what was inferred about them.
@@ -62,7 +70,7 @@ class ImageTable:
             assert column is None or len(column) == len(self)
 
     def __len__(self) -> int:
-        return len(self.paths) if self.paths is not None else len(self.pixels)
+        return len(self.paths) if self.paths is not None else len(self._array)
 
     @property
     def num_outputs(self) -> int:
@@ -75,7 +83,7 @@ class ImageTable:
 
     def read(self, row: int, target_size: tuple[int, int] | None = None) -> np.ndarray:
         """Decode one image to uint8 (height, width, channels)."""
-        return decode_image(self.paths[row], target_size) if self.paths is not None else self.pixels[row]
+        return decode_image(self.paths[row], target_size) if self.paths is not None else self._array[row]
 
     def label(self, row: int) -> str:
         """The target of one image, as text."""
@@ -93,6 +101,11 @@ class ImageTable:
         if self.task == "multi-label":
             return targets.sum(axis=0).astype(np.int64)
         return np.bincount(targets, minlength=len(self.class_names))
+
+    @property
+    def _array(self) -> np.ndarray:
+        assert self.pixels is not None
+        return self.pixels
 
     def subset(self, rows: np.ndarray) -> ImageTable:
         """The same table with only these rows, in this order."""
@@ -114,7 +127,7 @@ class ImageTable:
             for path in self.paths:
                 digest.update(_relative(path, root).encode("utf-8", "surrogateescape") + b"\0")
         else:
-            digest.update(str(self.pixels.shape).encode() + np.ascontiguousarray(self.pixels).tobytes())
+            digest.update(str(self._array.shape).encode() + self._array.tobytes())
         digest.update(np.ascontiguousarray(self.targets).tobytes())
         return digest.hexdigest()
 

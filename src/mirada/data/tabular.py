@@ -161,8 +161,9 @@ def _read_labels(
     columns: Columns, given: str | Sequence[str] | None, used: list[str | None], task: Task | None, where: str
 ) -> Labels:
     if given is not None and not isinstance(given, str):
-        names = [_find_column(columns, name, (), "label", where) for name in given]
-        return encode_columns(names, [columns[name] for name in names], task, where)
+        for name in given:
+            _find_column(columns, name, (), "label", where)
+        return encode_columns(given, [columns[name] for name in given], task, where)
     free = {name: cells for name, cells in columns.items() if name not in used}
     name = _find_column(columns if given else free, given, LABEL_NAMES, "label", where)
     if name is None and len(free) == 1:
