@@ -56,9 +56,7 @@ class Attend(nn.Module):
         neighbours: Neighbours | None = None,
     ) -> Tensor:
         """`valid_BM` is True for real keys, False for padding; `neighbours` replaces the layer's own."""
-        if k_BHMK.shape[1] != q_BHNK.shape[1]:
-            share = q_BHNK.shape[1] // k_BHMK.shape[1]
-            k_BHMK, v_BHMV = k_BHMK.repeat_interleave(share, 1), v_BHMV.repeat_interleave(share, 1)
+        k_BHMK, v_BHMV = (_for_every_head(x, q_BHNK.shape[1]) for x in (k_BHMK, v_BHMV))
         call = Call(
             q_BHNK,
             k_BHMK,
@@ -76,6 +74,12 @@ class Attend(nn.Module):
 
     def extra_repr(self) -> str:
         return f"neighbours={self.neighbours}, dropout={self.dropout}"
+
+
+def _for_every_head(x_BHMK: Tensor, num_heads: int) -> Tensor:
+    """Key and value heads that several query heads share, once for each of them."""
+    own = x_BHMK.shape[1]
+    return x_BHMK if own == num_heads else x_BHMK.repeat_interleave(num_heads // own, 1)
 
 
 class Attention(nn.Module):
@@ -99,7 +103,7 @@ class Attention(nn.Module):
         self.heads = heads
         self.rotary = position if isinstance(position, Rotary) else None
         relative = None if isinstance(position, Rotary) else position
-        self.attend = Attend(score, neighbours, relative, heads.mix, dropout)
+        self.attend = Attend(score or heads.default_score(), neighbours, relative, heads.mix, dropout)
 
     def forward(
         self,
@@ -125,13 +129,14 @@ class Attention(nn.Module):
     ) -> tuple[Tensor, Tensor, Tensor, Places | None, Places | None]:
         q, k, v = self.heads.queries(x), self.heads.keys(x), self.heads.values(x)
         seen = 0 if cache is None else cache.length(self)
-        if places is None and (seen or self.rotary is not None):
+        if places is None and (cache is not None or self.rotary is not None):
             places = line(x.shape[1], start=seen, device=x.device)
         q, k = self._turn(q, places), self._turn(k, places)
         if cache is None:
             return q, k, v, places, places
         k, v = cache.append(self, k, v)
-        return q, k, v, places, line(k.shape[-2], device=x.device) if seen else places
+        assert places is not None
+        return q, k, v, places, cache.place(self, places)
 
     def _memory_keys(
         self, x: Tensor, memory: Tensor, places: Places | None, memory_places: Places | None, cache: Cache | None

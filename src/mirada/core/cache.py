@@ -10,6 +10,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+from mirada.core.places import Places
+
 
 class Cache:
     """One entry per attention layer. Pass the same object to every decoding step; `length` tokens have been seen."""
@@ -17,6 +19,7 @@ class Cache:
     def __init__(self) -> None:
         self._seen: dict[nn.Module, _Growing] = {}
         self._memory: dict[nn.Module, tuple[Tensor, Tensor]] = {}
+        self._places: dict[nn.Module, Places] = {}
 
     def length(self, layer: nn.Module) -> int:
         return self._seen[layer].length if layer in self._seen else 0
@@ -24,6 +27,12 @@ class Cache:
     def append(self, layer: nn.Module, k_BHMK: Tensor, v_BHMV: Tensor) -> tuple[Tensor, Tensor]:
         """Add the new tokens of a layer; gives all keys and values so far."""
         return self._seen.setdefault(layer, _Growing()).append(k_BHMK, v_BHMV)
+
+    def place(self, layer: nn.Module, places: Places) -> Places:
+        """Add the places of the new tokens of a layer; gives those of all so far."""
+        seen = self._places.get(layer)
+        self._places[layer] = places if seen is None else seen.followed_by(places)
+        return self._places[layer]
 
     def memory(self, layer: nn.Module, project: Callable[[], tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
         """Keys and values of an unchanging memory, projected at the first step only."""
@@ -37,6 +46,8 @@ class Cache:
             entry.reorder(batch_index_B)
         for layer, (k, v) in self._memory.items():
             self._memory[layer] = (k.index_select(0, batch_index_B), v.index_select(0, batch_index_B))
+        for layer, places in self._places.items():
+            self._places[layer] = places.of_samples(batch_index_B)
 
 
 class _Growing:
@@ -50,8 +61,8 @@ class _Growing:
         start, self.length = self.length, self.length + k.shape[-2]
         if self.buffers is None:
             self.buffers = (k, v)
-        elif torch.is_grad_enabled() and (k.requires_grad or self.buffers[0].requires_grad):
-            # Writing into a buffer would break the gradient of earlier steps.
+        elif torch.is_grad_enabled():
+            # Earlier steps keep their keys and values for the backward pass: writing into the buffer would break it.
             old_k, old_v = (buffer[..., :start, :] for buffer in self.buffers)
             self.buffers = (torch.cat([old_k, k], dim=-2), torch.cat([old_v, v], dim=-2))
         else:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from mirada.core.score import ScaledDot, Score
 from mirada.errors import MiradaError
 
 
@@ -53,6 +54,9 @@ class Concatenated(nn.Module):
             nn.init.xavier_uniform_(projection.weight)
             if projection.bias is not None:
                 nn.init.zeros_(projection.bias)
+
+    def default_score(self) -> Score:
+        return ScaledDot()
 
     def queries(self, x_BND: Tensor) -> Tensor:
         return split(self.to_q(x_BND), self.num_heads)
@@ -109,7 +113,7 @@ class Collaborative(Concatenated):
     """head_h = softmax((X W̃^Q diag(m_h) W̃^Kᵀ Yᵀ + 1 (Y b_h)ᵀ) / √(K̃/H)) Y W^V_h (Cordonnier 2020, eq. 7).
 
     All heads share one query and one key projection of width `shared_dim` = K̃ and mix its channels by m_h. The content
-    bias b_h keeps what the query's bias contributes. Use with `score=ScaledDot(heads.scale)`, which divides by √(K̃/H).
+    bias b_h keeps what the query's bias contributes. Without a score of its own, attention divides by √(K̃/H) as here.
     """
 
     def __init__(self, dim: int, num_heads: int, *, shared_dim: int | None = None, **widths: Any) -> None:
@@ -124,6 +128,9 @@ class Collaborative(Concatenated):
     @property
     def scale(self) -> float:
         return (self.shared_dim / self.num_heads) ** -0.5
+
+    def default_score(self) -> Score:
+        return ScaledDot(self.scale)
 
     def queries(self, x_BND: Tensor) -> Tensor:
         mixed = self.to_q(x_BND)[:, None] * self.mixing[:, None, :]

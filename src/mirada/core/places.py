@@ -6,7 +6,7 @@ Shape letters: N tokens, A axes (1 for a line, 2 for a plane).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -23,10 +23,40 @@ class Places:
     coords_NA: Tensor
     size: tuple[int, ...]
     num_extra: int = 0
-    consecutive: bool = False  # the index counts up by one: what block kernels need to cut the sequence
+    consecutive: bool = False  # the index counts up by one
 
     def __len__(self) -> int:
         return self.index_N.shape[-1]
+
+    @property
+    def is_whole(self) -> bool:
+        """All tokens of the line or lattice in their order, so that a token's row is its index."""
+        return self.consecutive and len(self) == self.num_extra + math.prod(self.size)
+
+    def followed_by(self, more: Places) -> Places:
+        """These tokens and then more of them, as a cache gathers them."""
+        length = len(self) + len(more)
+        if self.is_whole and more.consecutive and not self.num_extra and more.size == (length,):
+            return line(length, device=self.index_N.device)
+        index = _joined(self.index_N, more.index_N, dim=-1)
+        coords = _joined(self.coords_NA, more.coords_NA, dim=-2)
+        size = tuple(max(extents) for extents in zip(self.size, more.size, strict=True))
+        return Places(index, coords, size, self.num_extra)
+
+    def of_samples(self, batch_index_B: Tensor) -> Places:
+        """Those of some samples, where each sample has its own (B, 1, N)."""
+        index, coords = self.index_N, self.coords_NA
+        if index.ndim > 1:
+            index = index.index_select(0, batch_index_B)
+        if coords.ndim > 2:
+            coords = coords.index_select(0, batch_index_B)
+        return replace(self, index_N=index, coords_NA=coords)
+
+
+def _joined(one: Tensor, other: Tensor, dim: int) -> Tensor:
+    """Concatenated along `dim`; what stands before it is broadcast."""
+    lead = torch.broadcast_shapes(one.shape[:dim], other.shape[:dim])
+    return torch.cat([x.expand(*lead, *x.shape[dim:]) for x in (one, other)], dim=dim)
 
 
 def line(length: int, start: int = 0, device: torch.device | str | None = None) -> Places:

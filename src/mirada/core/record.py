@@ -138,18 +138,29 @@ class _Recorder:
             weights = form.weights(call)
             self.maps.add(self.name, weights)
             return form.combine(call, weights)
-        if on_edges or kernels.choose(call).name == "reference":
+        self._check(call, on_edges)
+        kernel = kernels.choose(call)
+        if kernel.run is form.run:
             weights = form.weights(call)
-            self.maps.add(self.name, self._keep(weights.detach(), on_edges))
+            self.maps.add(self.name, self._keep(weights.detach()))
             return form.combine(call, weights)
-        out = kernels.run(call)
+        out = kernel.run(call)
         with torch.no_grad():
-            self.maps.add(self.name, self._rows(call))
+            self.maps.add(self.name, self._keep(form.weights(call)) if on_edges else self._rows(call))
         return out
 
-    def _keep(self, weights: Tensor, on_edges: bool) -> Tensor:
+    def _check(self, call: Call, on_edges: bool) -> None:
         if self.queries is not None and on_edges:
             raise MiradaError(f"layer {self.name!r} has one weight per edge, not rows of queries: leave queries out")
+        for what, chosen, count in (
+            ("head", self.heads, call.q_BHNK.shape[1]),
+            ("query", self.queries, call.q_BHNK.shape[2]),
+        ):
+            missing = [number for number in chosen or () if not -count <= number < count]
+            if missing:
+                raise MiradaError(f"layer {self.name!r} has no {what} {missing[0]}: there are {count}, from 0")
+
+    def _keep(self, weights: Tensor) -> Tensor:
         if self.heads is not None:
             weights = weights[:, list(self.heads)]
         return weights if self.queries is None else weights[:, :, list(self.queries)]

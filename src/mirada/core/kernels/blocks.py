@@ -23,7 +23,7 @@ def refuses_blocks(call: Call) -> str | None:
     if call.adds_to_values:
         return f"{type(call.position).__name__} adds to the values"
     if not call.is_self_attention:
-        return "queries and keys are not the same consecutive tokens"
+        return "queries and keys are not the same tokens from the first one on"
     return None
 
 

@@ -34,10 +34,10 @@ class Call:
 
     @property
     def is_self_attention(self) -> bool:
-        """Queries and keys are the same consecutive tokens."""
+        """Queries and keys are the same tokens, all of them and in order."""
         if self.q_BHNK.shape[-2] != self.k_BHMK.shape[-2] or self.queries is not self.keys:
             return False
-        return self.queries is None or self.queries.consecutive
+        return self.queries is None or self.queries.is_whole
 
     @property
     def adds_to_values(self) -> bool:

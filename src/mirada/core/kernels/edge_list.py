@@ -2,7 +2,7 @@
 
     α_e = exp(s_e) / Σ_{e′ from the same i} exp(s_e′),     h_i = Σ_{e from i} α_e v_{j(e)}
 
-Shape letters: B batch, H heads, N queries, M keys, E edges, V value dim.
+Shape letters: B batch, H heads, N queries, M keys, E edges, V value dim, R = B·H·V.
 """
 
 from __future__ import annotations
@@ -22,6 +22,12 @@ def refuses(call: Call) -> str | None:
         return f"{type(call.position).__name__} needs the whole matrix"
     if call.mix is not None:
         return f"{type(call.mix).__name__} mixes the weights of whole rows"
+    nodes, tokens = (
+        (call.neighbours.num_queries, call.neighbours.num_keys),
+        (call.q_BHNK.shape[-2], call.k_BHMK.shape[-2]),
+    )
+    if nodes != tokens or not all(places is None or places.is_whole for places in (call.queries, call.keys)):
+        return f"the tokens ({tokens[0]} × {tokens[1]}) are not the {nodes[0]} × {nodes[1]} nodes in their order"
     return None
 
 
@@ -38,18 +44,23 @@ def weights(call: Call) -> Tensor:
     highest_BHN = highest_BHN.scatter_reduce(-1, spot_BHE, logits_BHE.detach(), "amax")
     # A node all of whose neighbours are padding has highest −∞: its edges get weight 0 below.
     highest_BHN = highest_BHN.clamp(min=torch.finfo(logits_BHE.dtype).min)
-    raw_BHE = (logits_BHE - highest_BHN[..., i_E]).exp()
+    raw_BHE = (logits_BHE - highest_BHN.gather(-1, spot_BHE)).exp()
     total_BHN = raw_BHE.new_zeros(highest_BHN.shape).scatter_add(-1, spot_BHE, raw_BHE)
-    return raw_BHE / total_BHN[..., i_E].clamp(min=torch.finfo(raw_BHE.dtype).tiny)
+    return raw_BHE / total_BHN.gather(-1, spot_BHE).clamp(min=torch.finfo(raw_BHE.dtype).tiny)
 
 
 def combine(call: Call, weights_BHE: Tensor) -> Tensor:
     assert isinstance(call.neighbours, Edges)
     i_E, j_E = call.neighbours.edge_2E
     weights_BHE = F.dropout(weights_BHE, call.dropout, training=call.dropout > 0)
-    message_BHEV = weights_BHE[..., None] * call.v_BHMV[..., j_E, :]
-    out_BHNV = message_BHEV.new_zeros(*call.q_BHNK.shape[:-1], call.v_BHMV.shape[-1])
-    return out_BHNV.index_add(2, i_E, message_BHEV)
+    # Nodes first: each edge then moves one contiguous row for all heads, several times faster than a row per head,
+    # and the gradient of index_select adds in a fixed order, where that of v[j] does not on several threads.
+    batch, num_heads, num_keys, value_dim = call.v_BHMV.shape
+    row_MR = call.v_BHMV.permute(2, 0, 1, 3).reshape(num_keys, -1)
+    value_EBHV = row_MR.index_select(0, j_E).view(-1, batch, num_heads, value_dim)
+    message_ER = (weights_BHE.permute(2, 0, 1)[..., None] * value_EBHV).flatten(1)
+    out_NR = message_ER.new_zeros(call.q_BHNK.shape[-2], message_ER.shape[1]).index_add(0, i_E, message_ER)
+    return out_NR.view(-1, batch, num_heads, value_dim).permute(1, 2, 0, 3)
 
 
 def run(call: Call) -> Tensor:

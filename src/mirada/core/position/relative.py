@@ -1,7 +1,7 @@
 """Positions that enter the logits: logits_ij + bias(q_i, place_i, place_j).
 
 Shape letters: B batch, H heads, N queries, M keys, K head dim, V value dim, R rows of a table. Heads are dimension 1
-and blocks may stand between heads and N, as in `score`. `bias` covers the tokens that have a place; extra tokens get none.
+and blocks may stand between heads and N, as in `score`. `bias` covers the tokens with a place; extra tokens get none.
 """
 
 from __future__ import annotations
@@ -79,6 +79,8 @@ class BiasTable(Relative):
         row = torch.zeros_like(offset[..., 0])
         for axis, extent in enumerate(self.size):
             row = row * (2 * extent - 1) + offset[..., axis].clamp(1 - extent, extent - 1) + extent - 1
+        if row.ndim == q.ndim:  # each sample has its own places: (B, 1, N, M)
+            return self.table[row[:, 0]].movedim(-1, 1)
         return self.table[row].movedim(-1, 0)[None]
 
 
