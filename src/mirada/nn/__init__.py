@@ -1,0 +1,47 @@
+"""Blocks made of the core: from an input to tokens, through layers, to one vector or one per token."""
+
+from mirada.nn.decoder import Decoder, DecoderLayer
+from mirada.nn.embedding import TokenEmbedding
+from mirada.nn.encoder import Encoder, EncoderLayer
+from mirada.nn.mlp import MLP, GatedMLP, QuickGELU
+from mirada.nn.norm import TokenBatchNorm
+from mirada.nn.patches import ConvPatches, ConvStem, LinearPatches, ShiftedPatches, image_of, patches_of
+from mirada.nn.pooling import AttentionPooling, ClassToken, Mean, SequencePooling
+from mirada.nn.recurrent import BahdanauDecoder, DecoderState, ElmanCell, LuongDecoder, RecurrentEncoder
+from mirada.nn.residual import LayerScale, PostNorm, PreNorm, StochasticDepth, post_norm, pre_norm, rising_rates
+from mirada.nn.tokens import ExtraTokens
+
+__all__ = [
+    "MLP",
+    "AttentionPooling",
+    "BahdanauDecoder",
+    "ClassToken",
+    "ConvPatches",
+    "ConvStem",
+    "Decoder",
+    "DecoderLayer",
+    "DecoderState",
+    "ElmanCell",
+    "Encoder",
+    "EncoderLayer",
+    "ExtraTokens",
+    "GatedMLP",
+    "LayerScale",
+    "LinearPatches",
+    "LuongDecoder",
+    "Mean",
+    "PostNorm",
+    "PreNorm",
+    "QuickGELU",
+    "RecurrentEncoder",
+    "SequencePooling",
+    "ShiftedPatches",
+    "StochasticDepth",
+    "TokenBatchNorm",
+    "TokenEmbedding",
+    "image_of",
+    "patches_of",
+    "post_norm",
+    "pre_norm",
+    "rising_rates",
+]
