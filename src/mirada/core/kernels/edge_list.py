@@ -60,7 +60,7 @@ def combine(call: Call, weights_BHE: Tensor) -> Tensor:
     value_EBHV = row_MR.index_select(0, j_E).view(-1, batch, num_heads, value_dim)
     message_ER = (weights_BHE.permute(2, 0, 1)[..., None] * value_EBHV).flatten(1)
     out_NR = message_ER.new_zeros(call.q_BHNK.shape[-2], message_ER.shape[1]).index_add(0, i_E, message_ER)
-    return out_NR.view(-1, batch, num_heads, value_dim).permute(1, 2, 0, 3)
+    return out_NR.view(-1, batch, num_heads, value_dim).permute(1, 2, 0, 3).contiguous()
 
 
 def run(call: Call) -> Tensor:
