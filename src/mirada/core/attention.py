@@ -127,7 +127,7 @@ class Attention(nn.Module):
     def _own_keys(
         self, x: Tensor, places: Places | None, cache: Cache | None
     ) -> tuple[Tensor, Tensor, Tensor, Places | None, Places | None]:
-        q, k, v = self.heads.queries(x), self.heads.keys(x), self.heads.values(x)
+        q, k, v = self.heads.project(x)
         seen = 0 if cache is None else cache.length(self)
         if places is None and (cache is not None or self.rotary is not None):
             places = line(x.shape[1], start=seen, device=x.device)

@@ -15,6 +15,10 @@ from mirada.core.score import ScaledDot, Score
 from mirada.errors import MiradaError
 
 
+# One wide matrix product is faster than three narrow ones, once there are enough tokens to pay for joining the weights.
+MIN_ROWS_FOR_ONE_PRODUCT = 512
+
+
 class Concatenated(nn.Module):
     """MultiHead = Concat(head_1 … head_H) W^O,  head_h = Att(X W^Q_h, Y W^K_h, Y W^V_h) (Vaswani 2017, section 3.2.2).
 
@@ -66,6 +70,16 @@ class Concatenated(nn.Module):
 
     def values(self, memory_BMD: Tensor) -> Tensor:
         return split(self.to_v(memory_BMD), self.num_key_heads)
+
+    def project(self, x_BND: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries, keys and values of tokens that look at each other."""
+        if x_BND.shape[0] * x_BND.shape[1] < MIN_ROWS_FOR_ONE_PRODUCT:
+            return self.queries(x_BND), self.keys(x_BND), self.values(x_BND)
+        projections = (self.to_q, self.to_k, self.to_v)
+        weight = torch.cat([projection.weight for projection in projections])
+        bias = None if self.to_q.bias is None else torch.cat([projection.bias for projection in projections])
+        q, k, v = F.linear(x_BND, weight, bias).split([projection.out_features for projection in projections], dim=-1)
+        return split(q, self.num_heads), split(k, self.num_key_heads), split(v, self.num_key_heads)
 
     def join(self, heads_BHNV: Tensor) -> Tensor:
         return self.to_out(heads_BHNV.transpose(1, 2).flatten(2))
@@ -141,6 +155,9 @@ class Collaborative(Concatenated):
     def keys(self, memory_BMD: Tensor) -> Tensor:
         shared = torch.cat([self.to_k(memory_BMD), self.to_content(memory_BMD)], dim=-1)
         return shared[:, None].expand(-1, self.num_heads, -1, -1)
+
+    def project(self, x_BND: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        return self.queries(x_BND), self.keys(x_BND), self.values(x_BND)
 
     def load_concatenated(self, source: Concatenated) -> None:
         """Take over trained concatenated heads: exact if K̃ ≥ H·K, with one-hot blocks as the mixing."""

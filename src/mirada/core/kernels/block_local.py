@@ -50,9 +50,10 @@ def run(call: Call) -> Tensor:
     i_Cn = start_C1 + torch.arange(n, device=start_C1.device)
     j_Cm = start_C1 + torch.arange(-before, n + after, device=start_C1.device)
     queries, keys = (_on_a_line(index.clamp(0, length - 1), length) for index in (i_Cn, j_Cm))
-    back = i_Cn[:, :, None] - j_Cm[:, None, :]
-    allowed = (back <= before) & (back >= -after) & ((j_Cm >= 0) & (j_Cm < length))[:, None, :]
-    allowed = allowed[None, None]
+    # The rule is the same in every block; only the ends lack some keys.
+    back_nm = i_Cn[0, :, None] - j_Cm[0]
+    rule_nm = (back_nm <= before) & (back_nm >= -after)
+    allowed = (rule_nm & ((j_Cm >= 0) & (j_Cm < length))[:, None, :])[None, None]
     if call.valid_BM is not None:
         allowed = allowed & around(call.valid_BM[:, None, :, None]).mT
     q = F.pad(call.q_BHNK, (0, 0, 0, tail)).unflatten(-2, (num_blocks, n))

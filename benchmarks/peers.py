@@ -1,0 +1,31 @@
+"""Other libraries, imported so that they load beside a CPU build of torch."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+
+import torch
+from torch import nn
+
+
+@functools.cache
+def import_timm():
+    """timm imports torchvision, whose registry build wants two operators that a CPU torch does not have: declare them."""
+    library = torch.library.Library("torchvision", "DEF")
+    library.define("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+    library.define("qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+    import timm
+
+    timm.mirada_keeps_operators = library  # they vanish with the object
+    return timm
+
+
+def timm_block(dim: int, num_heads: int) -> nn.Module | None:
+    """timm's transformer block, or None where timm is not installed."""
+    if importlib.util.find_spec("timm") is None:
+        return None
+    import_timm()
+    from timm.models.vision_transformer import Block
+
+    return Block(dim, num_heads, qkv_bias=True)

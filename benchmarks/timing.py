@@ -1,0 +1,100 @@
+"""Timing that can be trusted: candidates interleaved in one process, paired ratios, spread beside every median.
+
+The clock is the CPU time of the process, so a busy neighbour costs precision and not correctness.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import platform
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+RESULTS = Path(__file__).parent / "results"
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Milliseconds of one candidate; `seconds[i]` was taken in the same round as every other candidate's `seconds[i]`."""
+
+    seconds: tuple[float, ...]
+
+    @property
+    def ms(self) -> float:
+        return 1e3 * statistics.median(self.seconds)
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """How many times faster `this` is than `other`: the median of the paired ratios and their quartiles."""
+
+    median: float
+    low: float
+    high: float
+
+    @property
+    def is_clear(self) -> bool:
+        """The spread does not cover 1, so that it can be said which one is faster."""
+        return self.low > 1 or self.high < 1
+
+    def __str__(self) -> str:
+        if self.is_clear:
+            return f"{self.median:.2f}×"
+        return f"tie ({self.low:.2f}–{self.high:.2f})"
+
+
+def speed_up(this: Timing, other: Timing) -> Ratio:
+    paired = sorted(b / a for a, b in zip(this.seconds, other.seconds, strict=True))
+    low, _, high = statistics.quantiles(paired, n=4, method="inclusive") if len(paired) > 1 else paired * 3
+    return Ratio(statistics.median(paired), low, high)
+
+
+def interleave(candidates: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, Timing]:
+    """Run every candidate once per round, after one round that does not count."""
+    seconds: dict[str, list[float]] = {name: [] for name in candidates}
+    for round_number in range(rounds + 1):
+        for name, run in candidates.items():
+            start = time.process_time()
+            run()
+            if round_number:
+                seconds[name].append(time.process_time() - start)
+    return {name: Timing(tuple(taken)) for name, taken in seconds.items()}
+
+
+def exponent(sizes: list[int], milliseconds: list[float]) -> float:
+    """The slope of log time against log size, by least squares."""
+    x, y = [math.log(n) for n in sizes], [math.log(t) for t in milliseconds]
+    return statistics.linear_regression(x, y).slope
+
+
+def gemm_limit(threads: int) -> float:
+    """GFLOP/s of a 2048² float32 matrix product on this machine now: what a perfect layer could reach."""
+    torch.set_num_threads(threads)
+    a, b = torch.randn(2048, 2048), torch.randn(2048, 2048)
+    best = min(interleave({"gemm": lambda: a @ b}, rounds=5)["gemm"].seconds)
+    return 2 * 2048**3 / best / 1e9
+
+
+def save(name: str, results: dict) -> Path:
+    """Results with the machine they were taken on, as JSON."""
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / f"{name}.json"
+    machine = {"processor": _processor(), "torch": torch.__version__, "python": platform.python_version()}
+    partial = path.with_suffix(".tmp")
+    partial.write_text(json.dumps({"machine": machine, **results}, indent=1) + "\n")
+    partial.replace(path)
+    return path
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.processor())
