@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 
 import torch
 
@@ -86,25 +87,39 @@ def combinations() -> Iterator[tuple[str, str, str, str, str]]:
                         yield score, neighbours, position, mix, padding
 
 
-def make_call(score: str, neighbours: str, position: str, mix: str, padding: str, dtype=torch.float64) -> Call:
+@cache
+def tensors(dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     torch.manual_seed(7)
-    on_plane = neighbours in ON_A_PLANE
-    places = plane(*PLANE) if on_plane else line(N)
     q, k = (torch.randn(B, H, N, K, dtype=dtype, requires_grad=True) for _ in range(2))
-    v = torch.randn(B, H, N, V, dtype=dtype, requires_grad=True)
-    valid = None
-    if PADDINGS[padding]:
-        valid = torch.ones(B, N, dtype=torch.bool)
-        valid[1, 23:] = False
-    position_part = POSITIONS[position](on_plane)
-    mix_part = MIXES[mix]()
-    if mix_part is not None:
-        mix_part = mix_part.to(dtype).eval()
+    return q, k, torch.randn(B, H, N, V, dtype=dtype, requires_grad=True)
+
+
+@cache
+def part(make, *given, dtype: torch.dtype | None = None):
+    """Parts are made once: nothing changes them, as gradients are asked for and never accumulated."""
+    torch.manual_seed(7)
+    made = make(*given)
+    return made.to(dtype).eval() if isinstance(made, torch.nn.Module) else made
+
+
+VALID = torch.ones(B, N, dtype=torch.bool)
+VALID[1, 23:] = False
+LINE, CELLS = line(N), plane(*PLANE)
+
+
+def make_call(score: str, neighbours: str, position: str, mix: str, padding: str, dtype=torch.float64) -> Call:
+    on_plane = neighbours in ON_A_PLANE
+    places = CELLS if on_plane else LINE
     return Call(
-        q, k, v, SCORES[score]().to(dtype), NEIGHBOURS[neighbours](),
-        None if position_part is None else position_part.to(dtype), mix_part,
-        valid_BM=valid, queries=places, keys=places,
-    )  # fmt: skip
+        *tensors(dtype),
+        part(SCORES[score], dtype=dtype),
+        part(NEIGHBOURS[neighbours]),
+        part(POSITIONS[position], on_plane, dtype=dtype),
+        part(MIXES[mix], dtype=dtype),
+        valid_BM=VALID if PADDINGS[padding] else None,
+        queries=places,
+        keys=places,
+    )
 
 
 def leaves(call: Call) -> list[torch.Tensor]:

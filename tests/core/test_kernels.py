@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import logging
+from dataclasses import replace
+
 import pytest
 import torch
 
-from mirada.core.kernels import TABLE, choose, reference
+from mirada.core import Edges, Fixed, GivenBias, Mask, Strided, causal, full, line, window
+from mirada.core.kernels import TABLE, choose, forced, reference, run
 from mirada.core.kernels.call import Call
-from tests.core.crossproduct import FAST_KERNELS, combinations, leaves, make_call
+from mirada.errors import MiradaError
+from tests.core.crossproduct import FAST_KERNELS, B, H, K, N, combinations, leaves, make_call
 
-TOLERANCE = {torch.float64: dict(atol=1e-10, rtol=1e-8), torch.float32: dict(atol=3e-5, rtol=1e-4)}
+TOLERANCE = {torch.float64: {"atol": 1e-10, "rtol": 1e-8}, torch.float32: {"atol": 3e-5, "rtol": 1e-4}}
 
 
 def gradients(call: Call, out: torch.Tensor) -> list[torch.Tensor]:
     torch.manual_seed(3)
     into = leaves(call)
-    grads = torch.autograd.grad(out, into, torch.randn_like(out), allow_unused=True)
+    # randn, not randn_like: the noise must not depend on the strides of the output.
+    grads = torch.autograd.grad(out, into, torch.randn(out.shape, dtype=out.dtype), allow_unused=True)
     return [torch.zeros_like(leaf) if grad is None else grad for leaf, grad in zip(into, grads, strict=True)]
 
 
@@ -42,3 +48,175 @@ def test_every_combination_has_a_kernel_and_refusals_have_a_reason():
         for kernel in TABLE:
             reason = kernel.refuses(call)
             assert reason is None or len(reason) > 10
+
+
+# One neighbourhood that each kernel serves (name of the kernel, neighbourhood).
+SERVED = [
+    ("edge list", "edges"),
+    ("block local", "window"),
+    ("block sparse", "strided"),
+    ("block sparse", "fixed"),
+    ("block grid", "grid"),
+    ("block grid", "shifted windows"),
+    ("fused", "mask"),
+    ("reference", "mask"),
+]
+each_kernel = pytest.mark.parametrize(("kernel", "neighbours"), SERVED)
+
+
+def simple_call(neighbours: str, score: str = "scaled dot", dtype=torch.float64) -> Call:
+    return make_call(score, neighbours, "none", "none", "no padding", dtype)
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+@pytest.mark.parametrize("score", ["scaled dot", "additive"])
+@each_kernel
+def test_rows_without_neighbours_are_zero_and_so_are_their_gradients(kernel, neighbours, score, dropout):
+    if (kernel, score) == ("fused", "additive"):
+        score = "bilinear"
+    valid = torch.ones(B, N, dtype=torch.bool)
+    valid[1] = False
+    call = replace(simple_call(neighbours, score, torch.float32), valid_BM=valid, dropout=dropout)
+    with forced(kernel):
+        out = run(call)
+    assert torch.equal(out[1], torch.zeros_like(out[1]))
+    assert out[0].abs().sum() > 0
+    # A gradient this large overflows if a division by an empty row's total is on its way.
+    for grad in torch.autograd.grad(out, leaves(call), torch.full_like(out, 1e3), allow_unused=True):
+        assert grad.isfinite().all()
+    for grad in torch.autograd.grad(run_on(kernel, call)[1].sum(), leaves(call)[:3]):
+        assert torch.equal(grad, torch.zeros_like(grad))
+
+
+def run_on(kernel: str, call: Call) -> torch.Tensor:
+    with forced(kernel):
+        return run(call)
+
+
+@pytest.mark.parametrize("kernel", ["fused", "reference"])
+@pytest.mark.parametrize("position", ["none", "given bias"])
+def test_an_empty_row_of_a_mask_is_zero(kernel, position):
+    allowed = torch.rand(N, N) < 0.5
+    allowed[13] = False
+    call = replace(make_call("dot", "mask", position, "none", "no padding"), neighbours=Mask(allowed))
+    out = run_on(kernel, call)
+    assert torch.equal(out[:, :, 13], torch.zeros_like(out[:, :, 13]))
+    assert all(grad.isfinite().all() for grad in torch.autograd.grad(out.sum(), leaves(call)))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "tolerance"), [(torch.float16, 1e-2), (torch.bfloat16, 6e-2), (torch.float32, 1e-5), (torch.float64, 0)]
+)
+@each_kernel
+def test_dtype_follows_the_input(kernel, neighbours, dtype, tolerance):
+    exact = simple_call(neighbours)
+    expected = reference.run(exact)
+    out = run_on(kernel, replace(exact, **{x: getattr(exact, x).to(dtype) for x in ("q_BHNK", "k_BHMK", "v_BHMV")}))
+    assert out.dtype == dtype
+    torch.testing.assert_close(out.double(), expected, atol=tolerance + 1e-10, rtol=tolerance)
+
+
+@each_kernel
+def test_dropout_drops_weights_and_keeps_their_mean(kernel, neighbours):
+    """With v = 1 the output is the matrix of weights after dropout, whatever the kernel."""
+    dropout = 0.3
+    one_hot = torch.eye(N, dtype=torch.float64).expand(B, H, N, N)
+    call = replace(simple_call(neighbours), v_BHMV=one_hot)
+    weights = reference.weights(call)
+    dropped = [run_on(kernel, replace(call, dropout=dropout)) for _ in range(40)]
+    edge = weights > 1e-6
+    for got in dropped[:3]:
+        kept = edge & (got > 0)
+        torch.testing.assert_close(got[kept], weights[kept] / (1 - dropout), atol=1e-9, rtol=1e-6)
+        assert torch.equal(got[weights == 0], torch.zeros_like(got[weights == 0]))
+    share = torch.stack([(got[edge] == 0).double().mean() for got in dropped]).mean()
+    assert abs(share - dropout) < 4 * (dropout * (1 - dropout) / (40 * edge.sum())) ** 0.5
+    torch.testing.assert_close(torch.stack(dropped).sum(-1).mean(), weights.sum(-1).mean(), atol=0.01, rtol=0)
+
+
+@each_kernel
+def test_without_dropout_every_run_is_the_same(kernel, neighbours):
+    call = simple_call(neighbours)
+    assert torch.equal(run_on(kernel, call), run_on(kernel, call))
+
+
+def test_the_kernel_follows_from_the_parts():
+    chosen = {neighbours: choose(simple_call(neighbours)).name for _, neighbours in SERVED}
+    assert chosen == {neighbours: kernel for kernel, neighbours in SERVED} | {"mask": "fused"}
+    assert choose(make_call("scaled dot", "full", "none", "re-attention", "no padding")).name == "reference"
+    assert choose(make_call("dot", "causal", "Shaw, keys and values", "none", "no padding")).name == "reference"
+    assert choose(make_call("additive", "causal", "none", "none", "no padding")).name == "reference"
+
+
+def test_a_wide_band_is_not_cut_into_blocks():
+    call = replace(simple_call("window"), neighbours=window(N))
+    assert choose(call).name == "fused"
+    torch.testing.assert_close(run_on("block local", call), reference.run(call))
+
+
+def test_forced_kernel_that_cannot_serve_raises_with_the_reason():
+    with (
+        forced("fused"),
+        pytest.raises(MiradaError, match="does not serve this call: Additive is not a dot"),
+    ):
+        run(simple_call("full", "additive"))
+    with forced("block local"), pytest.raises(MiradaError, match="not a band of finite width"):
+        run(simple_call("causal"))
+    with pytest.raises(MiradaError, match="no kernel is called 'flash': there are edge list"), forced("flash"):
+        pass
+    assert choose(simple_call("full")).name == "fused"  # nothing stays forced after an error
+
+
+def test_falling_back_to_the_reference_is_logged_at_debug_level(caplog):
+    with caplog.at_level(logging.DEBUG, logger="mirada.core.kernels"):
+        run(simple_call("full"))
+        assert not caplog.records
+        run(simple_call("full", "additive"))
+    (record,) = caplog.records
+    assert record.levelno == logging.DEBUG
+    assert "reference kernel" in record.message
+    assert "fused: Additive is not a dot product" in record.message
+
+
+@pytest.mark.parametrize("neighbours", [Fixed(6, 2), Strided(5), window(3), causal()], ids=str)
+@pytest.mark.parametrize("position", ["none", "given bias"])
+def test_tokens_that_do_not_start_at_the_first(neighbours, position):
+    """Rules on the index itself need the index: a later piece of a sequence is not its beginning."""
+    length, start = 23, 5
+    later = line(length, start=start)
+    call = make_call("scaled dot", "full", position, "none", "no padding")
+    rows = slice(0, length)
+    call = replace(
+        call,
+        q_BHNK=call.q_BHNK[:, :, rows], k_BHMK=call.k_BHMK[:, :, rows], v_BHMV=call.v_BHMV[:, :, rows],
+        neighbours=neighbours, queries=later, keys=later,
+    )  # fmt: skip
+    torch.testing.assert_close(run(call), reference.run(call))
+
+
+def test_edges_of_some_nodes_only():
+    """One row of a graph, as decoding step by step asks for, is that row of the whole."""
+    whole = simple_call("edges")
+    row = line(1, start=13)
+    some = replace(whole, q_BHNK=whole.q_BHNK[:, :, 13:14], queries=row, keys=whole.keys)
+    torch.testing.assert_close(run(some), run(whole)[:, :, 13:14])
+    assert isinstance(some.neighbours, Edges) and choose(some).name != "edge list"
+
+
+def test_a_bias_of_minus_infinity_hides_like_a_mask():
+    allowed = torch.rand(N, N) < 0.7
+    allowed.fill_diagonal_(True)
+    hidden = GivenBias(torch.zeros(N, N, dtype=torch.float64).masked_fill(~allowed, -torch.inf))
+    call = simple_call("full")
+    expected = reference.run(replace(call, neighbours=Mask(allowed)))
+    for kernel in ("fused", "reference"):
+        out = run_on(kernel, replace(call, neighbours=full(), position=hidden))
+        torch.testing.assert_close(out, expected)
+
+
+def test_scale_is_that_of_the_width_of_queries_and_keys():
+    """The fused kernel and the reference agree on the scale when values are wider than keys."""
+    call = simple_call("full")
+    expected = (call.q_BHNK @ call.k_BHMK.mT / K**0.5).softmax(-1) @ call.v_BHMV
+    torch.testing.assert_close(run_on("fused", call), expected)
+    torch.testing.assert_close(run_on("reference", call), expected)
