@@ -14,7 +14,7 @@ import torch.nn.functional as F
 def random_crop_flip(
     images_BCHW: torch.Tensor, generator: torch.Generator, shift: float, flip: float, padding: str = "reflect"
 ) -> torch.Tensor:
-    """Shift each image by up to `shift` of its sides (a crop of the padded image); mirror it with probability `flip`."""
+    """Shift each image by up to `shift` of its sides (a crop of it, padded); mirror it with probability `flip`."""
     B, _, H, W = images_BCHW.shape
     reach_y, reach_x = round(shift * H), round(shift * W)
     down_B = torch.randint(-reach_y, reach_y + 1, (B,), generator=generator)

@@ -22,7 +22,7 @@ from mirada.errors import MiradaError
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """images: normalised float32 (B, C, H, W). targets: as in the table, or (B, classes) shares if images were mixed."""
+    """images: normalised float32 (B, C, H, W). targets: as in the table, or shares (B, classes) if they were mixed."""
 
     images: torch.Tensor
     targets: torch.Tensor
@@ -60,7 +60,7 @@ class TrainBatches:
         self._order: tuple[int, torch.Tensor] = (-1, torch.empty(0))
 
     def __len__(self) -> int:
-        """Steps per epoch. An incomplete last batch is dropped (next time it has other images), unless it is the only one."""
+        """Steps per epoch. An incomplete last batch is left out (of this epoch's order), unless it is the only one."""
         return max(1, len(self.rows) // (self.batch_size * self.shard[1]))
 
     def __iter__(self) -> Iterator[Batch]:

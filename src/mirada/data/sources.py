@@ -12,7 +12,7 @@ from mirada.data.folder import read_folder, read_named_files
 from mirada.data.idx import is_idx, read_idx_folder
 from mirada.data.labels import check_task
 from mirada.data.samples import SAMPLES, read_sample
-from mirada.data.table import ImageTable, Task, canonical_split
+from mirada.data.table import SPLIT_NAMES, ImageTable, Task, canonical_split
 from mirada.data.tabular import ColumnChoice, is_table, read_tables
 from mirada.errors import MiradaError
 
@@ -77,7 +77,7 @@ def _tables_in(folder: Path, choice: ColumnChoice) -> list[Path]:
         return []
     tables = sorted(child for child in folder.iterdir() if child.is_file() and is_table(child) and child.name[0] != ".")
     named = [table for table in tables if table.stem.lower() in _TABLE_STEMS]
-    by_split = [table for table in tables if canonical_split(table.stem)]
+    by_split = [table for split in SPLIT_NAMES for table in tables if canonical_split(table.stem) == split]
     flat = bool(images_directly_in(folder)) or sum(map(has_images, folders_in(folder))) == 1
     if named:
         return named[:1]

@@ -134,6 +134,7 @@ def _concatenate(files: Sequence[Path]) -> Columns:
     for file, table in zip(files, tables, strict=True):
         if list(table) != list(tables[0]):
             raise MiradaError(f"{file}: its columns {list(table)} differ from {list(tables[0])} in {files[0].name}.")
+    for file, table in zip(files, tables, strict=True):
         table["split"] = [canonical_split(file.stem) or ""] * len(next(iter(table.values())))
     return {name: [cell for table in tables for cell in table[name]] for name in tables[0]}
 
@@ -161,8 +162,8 @@ def _read_labels(
     columns: Columns, given: str | Sequence[str] | None, used: list[str | None], task: Task | None, where: str
 ) -> Labels:
     if given is not None and not isinstance(given, str):
-        for name in given:
-            _find_column(columns, name, (), "label", where)
+        for wanted in given:
+            _find_column(columns, wanted, (), "label", where)
         return encode_columns(given, [columns[name] for name in given], task, where)
     free = {name: cells for name, cells in columns.items() if name not in used}
     name = _find_column(columns if given else free, given, LABEL_NAMES, "label", where)
