@@ -1,0 +1,1 @@
+"""Published systems, one short file each, assembled from the core and its blocks."""
