@@ -14,17 +14,18 @@ from mirada.errors import MiradaError
 
 def table_of(targets, task="single-label", groups=None, splits=None) -> ImageTable:
     targets = np.asarray(targets)
-    names = (
-        ()
-        if task == "regression"
-        else tuple(map(str, range(targets.max() + 1 if targets.ndim == 1 else targets.shape[1])))
+    num_classes = {"single-label": int(targets.max()) + 1, "multi-label": targets.shape[-1], "regression": 0}[task]
+    return ImageTable(
+        source="set",
+        kind="npz",
+        task=task,
+        targets=targets,
+        class_names=tuple(map(str, range(num_classes))),
+        target_names=("y",) if task == "regression" else (),
+        pixels=np.arange(len(targets) * 4, dtype=np.uint32).view(np.uint8).reshape(-1, 2, 2, 4),
+        groups=None if groups is None else np.asarray(groups),
+        splits=None if splits is None else np.asarray(splits),
     )
-    pixels = np.arange(len(targets) * 4, dtype=np.uint32).view(np.uint8).reshape(-1, 2, 2, 4)
-    columns = {
-        "groups": None if groups is None else np.asarray(groups),
-        "splits": None if splits is None else np.asarray(splits),
-    }
-    return ImageTable("set", "npz", task, targets, names, tuple(map(str, range(9))), pixels=pixels, **columns)
 
 
 def sides_of(split: Split, count: int) -> np.ndarray:
@@ -84,10 +85,10 @@ def test_identical_images_stay_together():
     assert set(sides) == {0, 1, 2}
 
 
-@given(
-    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 12), st.integers(0, 30)), min_size=8, max_size=60),
-    st.integers(0, 9),
-)
+ROWS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 12), st.integers(0, 30)), min_size=8, max_size=60)
+
+
+@given(ROWS, st.integers(0, 9))
 def test_nothing_leaks_whatever_the_groups(rows, seed):
     targets, groups, images = (np.array(column) for column in zip(*rows, strict=True))
     hashes = [bytes([image]) for image in images]
