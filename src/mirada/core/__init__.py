@@ -19,6 +19,7 @@ from mirada.core.neighbours import (
 )
 from mirada.core.places import Places, lattice, line, plane
 from mirada.core.position import (
+    Appended,
     BiasTable,
     Decomposed,
     Geographic,
@@ -44,6 +45,7 @@ from mirada.core.score import (
 
 __all__ = [
     "Additive",
+    "Appended",
     "Attend",
     "Attention",
     "Averaged",

@@ -39,11 +39,18 @@ class Sinusoidal(nn.Module):
         coords = places.coords_NA
         if self.axes == 1 and coords.shape[-1] != 1:
             coords = places.index_N[..., places.num_extra :, None] - places.num_extra
+        elif coords.shape[-1] != self.axes:
+            raise MiradaError(f"sinusoidal positions for {self.axes} axes met places with {coords.shape[-1]}")
         parts = [sinusoidal_table(coords[..., a], self.dim // self.axes, self.base) for a in range(self.axes)]
         return F.pad(torch.cat(parts, dim=-1), (0, 0, places.num_extra, 0))
 
     def forward(self, x_BND: Tensor, places: Places) -> Tensor:
-        return x_BND + self.table(places).to(x_BND.dtype)
+        return x_BND + _of_tokens(self.table(places)).to(x_BND.dtype)
+
+
+def _of_tokens(table: Tensor) -> Tensor:
+    """Where each sample has its own places they are (B, 1, N), with a 1 for the heads, which tokens do not have."""
+    return table.squeeze(1) if table.ndim == 4 else table
 
 
 class Learned(nn.Module):
@@ -66,18 +73,32 @@ class Learned(nn.Module):
             return self._rows_of_a_line(places)
         if places.size == self.size:
             return self.weight
+        if len(places.size) != len(self.size):
+            raise MiradaError(f"learned positions of size {self.size} met places of size {places.size}: give that size")
         extra, grid = self.weight[: self.num_extra], self.weight[self.num_extra :]
         return torch.cat([extra, resize_grid(grid, self.size, places.size)])
 
     def _rows_of_a_line(self, places: Places) -> Tensor:
         if places.size[0] > self.size[0]:
             raise MiradaError(f"{places.size[0]} tokens, but learned positions exist for {self.size[0]}")
-        extra = self.weight[: self.num_extra]
         rows = self.weight[self.num_extra :][places.coords_NA[..., 0]]
-        return torch.cat([extra, rows]) if self.num_extra else rows
+        extra = self.weight[: self.num_extra].expand(*rows.shape[:-2], -1, -1)
+        return torch.cat([extra, rows], dim=-2)
 
     def forward(self, x_BND: Tensor, places: Places) -> Tensor:
-        return x_BND + self.table(places)
+        return x_BND + _of_tokens(self.table(places))
+
+
+class Appended(nn.Module):
+    """[x_i ‖ pe_i]: a position as P more channels, so the width becomes D + P, where adding keeps D."""
+
+    def __init__(self, position: Sinusoidal | Learned) -> None:
+        super().__init__()
+        self.position = position
+
+    def forward(self, x_BND: Tensor, places: Places) -> Tensor:
+        table = _of_tokens(self.position.table(places)).to(x_BND.dtype)
+        return torch.cat([x_BND, table.expand(*x_BND.shape[:-1], -1)], dim=-1)
 
 
 def resize_grid(grid_ND: Tensor, size: tuple[int, ...], new_size: tuple[int, ...]) -> Tensor:

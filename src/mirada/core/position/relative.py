@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from mirada.core.places import Places
+from mirada.errors import MiradaError
 
 
 class Relative(nn.Module):
@@ -41,7 +42,12 @@ class Shaw(Relative):
         )
 
     def _row(self, queries: Places, keys: Places) -> Tensor:
-        return _offset(queries, keys)[..., 0].clamp(-self.max_distance, self.max_distance) + self.max_distance
+        if queries.coords_NA.shape[-1] == 1:
+            offset = _offset(queries, keys)[..., 0]
+        else:  # on a plane, the order is the raster order
+            i, j = (places.index_N[..., places.num_extra :] for places in (queries, keys))
+            offset = j[..., None, :] - i[..., :, None]
+        return offset.clamp(-self.max_distance, self.max_distance) + self.max_distance
 
     def bias(self, q: Tensor, queries: Places, keys: Places) -> Tensor:
         # q·a for the 2k+1 rows, then pick: N·R numbers where the a_ij themselves would be N·M·K.
@@ -50,12 +56,13 @@ class Shaw(Relative):
         return by_row.gather(-1, row.expand(*q.shape[:-2], *row.shape[-2:]))
 
     def values(self, weights: Tensor, queries: Places, keys: Places) -> Tensor:
-        """Σ_j α_ij a^V_ij: the weights are first summed by row of the table."""
+        """Σ_j α_ij a^V_ij: the weights are first summed by row of the table. Extra tokens neither give nor get any."""
+        weights = weights[..., queries.num_extra :, keys.num_extra :]
         row = self._row(queries, keys)
         by_row = weights.new_zeros(*weights.shape[:-1], 2 * self.max_distance + 1)
         by_row = by_row.scatter_add(-1, row.expand(weights.shape), weights)
         assert self.value_table is not None
-        return by_row @ self.value_table
+        return F.pad(by_row @ self.value_table, (0, 0, queries.num_extra, 0))
 
 
 class BiasTable(Relative):
@@ -76,6 +83,8 @@ class BiasTable(Relative):
     def bias(self, q: Tensor, queries: Places, keys: Places) -> Tensor:
         # Swin's index grows with place_i − place_j.
         offset = -_offset(queries, keys)
+        if offset.shape[-1] != len(self.size):
+            raise MiradaError(f"a bias table of size {self.size} met places with {offset.shape[-1]} axes")
         row = torch.zeros_like(offset[..., 0])
         for axis, extent in enumerate(self.size):
             row = row * (2 * extent - 1) + offset[..., axis].clamp(1 - extent, extent - 1) + extent - 1
@@ -120,7 +129,7 @@ def _resize_rows(table_RK: Tensor, num_rows: int) -> Tensor:
 
 
 class GivenBias(Relative):
-    """bias_ij as written out, (…, N, M)."""
+    """bias_ij as written out, (…, N, M), by the tokens' index; what it says of extra tokens is not used."""
 
     def __init__(self, bias_NM: Tensor) -> None:
         super().__init__()
@@ -128,4 +137,5 @@ class GivenBias(Relative):
         self.bias_NM: Tensor
 
     def bias(self, q: Tensor, queries: Places, keys: Places) -> Tensor:
-        return self.bias_NM[..., queries.index_N[..., :, None], keys.index_N[..., None, :]]
+        i, j = (places.index_N[..., places.num_extra :] for places in (queries, keys))
+        return self.bias_NM[..., i[..., :, None], j[..., None, :]]

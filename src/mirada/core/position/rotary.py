@@ -61,10 +61,8 @@ class Rotary(nn.Module):
 
     def forward(self, x_BHNK: Tensor, places: Places) -> Tensor:
         coords = places.coords_NA
-        if self.axes == 1 and coords.shape[-1] != 1:
-            raise MiradaError(
-                f"rotary positions on a line met places with {coords.shape[-1]} axes: use axes={coords.shape[-1]}"
-            )
+        if coords.shape[-1] != self.axes:
+            raise MiradaError(f"rotary positions with axes={self.axes} met places with {coords.shape[-1]} axes")
         extra, placed = x_BHNK.split([places.num_extra, x_BHNK.shape[-2] - places.num_extra], dim=-2)
         turned, rest = placed.split([self.rotary_dim, placed.shape[-1] - self.rotary_dim], dim=-1)
         parts = []
