@@ -1,0 +1,401 @@
+"""Positions, item by item: added to the tokens, added to the logits, turning queries and keys."""
+
+from __future__ import annotations
+
+import inspect
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from mirada.core import (
+    Appended,
+    Attend,
+    Attention,
+    Concatenated,
+    Dot,
+    Geographic,
+    Learned,
+    Places,
+    Rotary,
+    ScaledDot,
+    Shaw,
+    Sinusoidal,
+    lattice,
+    line,
+    plane,
+)
+from mirada.core.position import didactic, resize_grid, sinusoidal_table
+from mirada.errors import MiradaError
+
+B, H, N, K, D = 2, 3, 13, 10, 14
+
+
+def of_samples(*starts: int, length: int) -> Places:
+    """Each sample starts somewhere else: what padding on the left leads to."""
+    index_B1N = torch.stack([torch.arange(start, start + length) for start in starts])[:, None]
+    return Places(index_B1N, index_B1N[..., None], (max(starts) + length,))
+
+
+# --- C1 to C4: codes that lectures start from ---
+
+
+def test_C1_integer_positions_grow_without_bound():
+    code = didactic.integer(torch.tensor([1, 2, 3, 10_000]))
+    assert code.flatten().tolist() == [1, 2, 3, 10_000]
+    # Far along, every token looks the same: its position drowns what it says.
+    one, other = torch.eye(D)[:2]
+    near, far = (torch.cosine_similarity(one + code[row], other + code[row], dim=0) for row in (0, 3))
+    assert near < 0.95 and far > 1 - 1e-6
+    assert sinusoidal_table(torch.tensor([10_000]), D).abs().max() <= 1
+
+
+def test_C2_normalised_positions_collide_between_lengths():
+    assert didactic.normalised(torch.tensor([4]), 6) == didactic.normalised(torch.tensor([2]), 3)
+    assert not torch.equal(sinusoidal_table(torch.tensor([4]), D), sinusoidal_table(torch.tensor([2]), D))
+
+
+def test_C3_binary_bit_k_flips_every_2_to_the_k_positions():
+    code = didactic.binary(torch.arange(64), 6)
+    assert code[3].tolist() == [0, 0, 0, 0, 1, 1]
+    for bit in range(6):
+        column = code[:, 5 - bit]
+        flips = (column[1:] != column[:-1]).nonzero().flatten() + 1
+        assert flips.tolist() == list(range(2**bit, 64, 2**bit))
+
+
+def test_C4_harmonic_sines_are_not_the_geometric_ones():
+    position = torch.arange(N)
+    code = didactic.harmonic(position, 3)
+    expected = [[math.sin(pos), math.sin(pos / 2), math.sin(pos / 3)] for pos in range(N)]
+    torch.testing.assert_close(code, torch.tensor(expected))
+    harmonic = torch.tensor([1.0, 1 / 2, 1 / 3])
+    geometric = torch.tensor([10_000.0]) ** (-torch.arange(0, 6, 2) / 6)
+    assert (harmonic[:-1] / harmonic[1:]).std() > 0.1
+    assert (geometric[:-1] / geometric[1:]).std() < 1e-3
+
+
+# --- C5: sinusoidal ---
+
+ROBOT = torch.tensor(  # "I am a Robot", width 4, base 100
+    [[0, 1, 0, 1], [0.84, 0.54, 0.10, 1.0], [0.91, -0.42, 0.20, 0.98], [0.14, -0.99, 0.30, 0.96]], dtype=torch.float64
+)
+
+
+def test_C5_sinusoidal_golden_table():
+    table = sinusoidal_table(torch.arange(4), 4, base=100.0)
+    torch.testing.assert_close(table, ROBOT, atol=0.0051, rtol=0)  # two decimals are printed
+    torch.testing.assert_close(Sinusoidal(4, base=100.0).table(line(4)), table)
+
+
+def test_C5_sinusoidal_shift_is_a_rotation():
+    shift, position = 5, torch.arange(97)
+    now, later = sinusoidal_table(position, D), sinusoidal_table(position + shift, D)
+    theta = 10_000.0 ** (-torch.arange(0, D, 2, dtype=torch.float64) / D)
+    blocks = [torch.tensor([[math.cos(a), math.sin(a)], [-math.sin(a), math.cos(a)]]) for a in (shift * theta).tolist()]
+    turn_DD = torch.block_diag(*(block.double() for block in blocks))
+    torch.testing.assert_close(later, now @ turn_DD.T, atol=1e-6, rtol=0)
+
+
+def test_C5_sinusoidal_squared_norm_is_half_the_width():
+    norms = sinusoidal_table(torch.arange(1009), D).square().sum(-1)
+    torch.testing.assert_close(norms, torch.full_like(norms, D / 2))
+
+
+def test_E29_the_base_is_a_wavelength_and_not_the_warm_up():
+    assert inspect.signature(Sinusoidal).parameters["base"].default == 10_000
+    # Warm-up takes 4,000 steps; as a base it gives another code.
+    assert (sinusoidal_table(torch.arange(N), D) - sinusoidal_table(torch.arange(N), D, base=4_000)).abs().max() > 0.1
+
+
+def test_E29_literal_form_with_one_letter_for_position_and_channel_has_no_rows():
+    def literal(position: int) -> list[float]:
+        """pe_{2t} = sin(t / warm^{2t/d}), pe_{2t+1} = cos(t / warm^{2t/d}): `position` has no place to enter."""
+        angles = [t / 10_000 ** (2 * t / D) for t in range(D // 2)]
+        return [turn(angle) for angle in angles for turn in (math.sin, math.cos)]
+
+    table = sinusoidal_table(torch.arange(D // 2), D)
+    assert literal(1) == literal(2)
+    assert len({tuple(row) for row in table.tolist()}) == D // 2
+    # What it does give is the diagonal of the table: channel pair t at position t.
+    diagonal = [table[t, 2 * t + half].item() for t in range(D // 2) for half in (0, 1)]
+    assert literal(1) == pytest.approx(diagonal)
+
+
+def test_E30_the_printed_table_needs_base_100():
+    with_formula = sinusoidal_table(torch.arange(4), 4)
+    assert with_formula[1, 2].item() == pytest.approx(0.01, abs=1e-4)
+    assert (with_formula - ROBOT).abs().max() > 0.2
+
+
+def test_C5_sinusoidal_on_a_plane_with_extra_tokens():
+    height, width, dim = 3, 5, 8
+    table = Sinusoidal(dim, axes=2).table(plane(height, width, num_extra=2))
+    assert table.shape == (2 + height * width, dim)
+    assert not table[:2].any()
+    for row in range(height):
+        for column in range(width):
+            token = table[2 + row * width + column]
+            torch.testing.assert_close(token[:4], sinusoidal_table(torch.tensor(row), 4))
+            torch.testing.assert_close(token[4:], sinusoidal_table(torch.tensor(column), 4))
+
+
+def test_C5_sinusoidal_line_on_a_plane_is_the_raster_order():
+    torch.testing.assert_close(Sinusoidal(D).table(plane(3, 5, num_extra=1))[1:], Sinusoidal(D).table(line(15)))
+
+
+def test_C5_sinusoidal_places_of_each_sample():
+    out = Sinusoidal(D)(torch.zeros(2, 5, D), of_samples(3, 7, length=5))
+    torch.testing.assert_close(out[0], sinusoidal_table(torch.arange(3, 8), D).float())
+    torch.testing.assert_close(out[1], sinusoidal_table(torch.arange(7, 12), D).float())
+
+
+@pytest.mark.parametrize("make", [lambda: Sinusoidal(7), lambda: Sinusoidal(6, axes=2)])
+def test_C5_sinusoidal_needs_a_sine_and_a_cosine_per_axis(make):
+    with pytest.raises(MiradaError, match="multiple of"):
+        make()
+
+
+# --- C6, C7: positions added to embeddings ---
+
+
+def test_C6_input_is_scaled_embedding_plus_position_then_dropout():
+    embedding, position = nn.Embedding(31, D), Sinusoidal(D)
+    token_BN = torch.randint(31, (B, N))
+    x = position(math.sqrt(D) * embedding(token_BN), line(N))
+    for i in range(N):
+        expected = math.sqrt(D) * embedding.weight[token_BN[1, i]] + sinusoidal_table(torch.tensor(i), D).float()
+        torch.testing.assert_close(x[1, i], expected)
+    dropped = nn.Dropout(0.5)(x)
+    is_gone = dropped == 0
+    assert 0.3 < is_gone.float().mean() < 0.7  # the position goes with the token, as dropout comes after the sum
+    torch.testing.assert_close(dropped[~is_gone], 2 * x[~is_gone])
+
+
+def test_C7_absolute_positions_enter_queries_keys_and_values():
+    layer, position = Attention(Concatenated(D, 1)).double(), Sinusoidal(D)
+    embedded_BND, places = torch.randn(B, N, D, dtype=torch.float64), line(N)
+    heads, pe_ND = layer.heads, position.table(places)
+    q, k, v = (project(embedded_BND + pe_ND) for project in (heads.to_q, heads.to_k, heads.to_v))
+    expected = heads.to_out((q @ k.mT / math.sqrt(D)).softmax(-1) @ v)
+    torch.testing.assert_close(layer(position(embedded_BND, places)), expected)
+
+
+def test_C7_absolute_logit_is_the_sum_of_four_terms():
+    W_q, W_k = torch.randn(2, K, D, dtype=torch.float64)
+    e, pe = torch.randn(N, D, dtype=torch.float64), sinusoidal_table(torch.arange(N), D)
+    logits = Dot()((e + pe) @ W_q.T, (e + pe) @ W_k.T)
+    terms = [(one @ W_q.T) @ (other @ W_k.T).T for one in (e, pe) for other in (e, pe)]
+    torch.testing.assert_close(logits, sum(terms))
+
+
+# --- C8: Shaw's relative positions ---
+
+
+def shaw_naive(shaw: Shaw, q, k, v):
+    """a_ij written out for every pair: logits and result of one head after another."""
+    reach = shaw.max_distance
+    logits, out = q.new_zeros(B, H, N, N), torch.zeros_like(v)
+    for b in range(B):
+        for h in range(H):
+            for i in range(N):
+                for j in range(N):
+                    a = shaw.key_table[max(-reach, min(j - i, reach)) + reach]
+                    logits[b, h, i, j] = q[b, h, i] @ (k[b, h, j] + a) / math.sqrt(K)
+                for j, alpha in enumerate(logits[b, h, i].softmax(-1)):
+                    a = shaw.value_table[max(-reach, min(j - i, reach)) + reach]
+                    out[b, h, i] = out[b, h, i] + alpha * (v[b, h, j] + a)
+    return logits, out
+
+
+@pytest.mark.parametrize("reach", [0, 2, 4, 20], ids=lambda reach: f"k={reach}")
+def test_C8_shaw_compact_form_equals_naive_form(reach):
+    """k = 2 and 4 have N > 2k, so most pairs are clipped; k = 20 clips none."""
+    shaw = Shaw(K, reach, D).double()
+    q, k = torch.randn(2, B, H, N, K, dtype=torch.float64)
+    v = torch.randn(B, H, N, D, dtype=torch.float64)
+    logits, out = shaw_naive(shaw, q, k, v)
+    torch.testing.assert_close(ScaledDot()(q, k) + shaw.bias(q, line(N), line(N)), logits)
+    torch.testing.assert_close(Attend(position=shaw)(q, k, v), out)
+
+
+def test_C8_shaw_gradient_equals_naive_form():
+    shaw = Shaw(K, 3, D).double()
+    q, k = torch.randn(2, B, H, N, K, dtype=torch.float64)
+    v = torch.randn(B, H, N, D, dtype=torch.float64)
+    compact = torch.autograd.grad(Attend(position=shaw)(q, k, v).square().sum(), list(shaw.parameters()))
+    naive = torch.autograd.grad(shaw_naive(shaw, q, k, v)[1].square().sum(), list(shaw.parameters()))
+    for got, expected in zip(compact, naive, strict=True):
+        torch.testing.assert_close(got, expected)
+
+
+def test_C8_shaw_without_reach_is_blind_to_position():
+    """k = 0: one a^K for all pairs changes nothing, one a^V adds a constant."""
+    shaw = Shaw(K, 0, D).double()
+    q, k = torch.randn(2, B, H, N, K, dtype=torch.float64)
+    v = torch.randn(B, H, N, D, dtype=torch.float64)
+    torch.testing.assert_close(Attend(position=shaw)(q, k, v), Attend()(q, k, v) + shaw.value_table)
+
+
+def test_C8_shaw_is_invariant_to_translation():
+    shaw, q = Shaw(K, 4), torch.randn(B, H, N, K)
+    here, there = (shaw.bias(q, line(N, start), line(N, start)) for start in (0, 1_000))
+    torch.testing.assert_close(here, there, atol=0, rtol=0)
+
+
+def test_C8_shaw_leaves_extra_tokens_alone():
+    shaw = Shaw(K, 2, D).double()
+    q, k = torch.randn(2, B, H, 1 + N, K, dtype=torch.float64)
+    v = torch.randn(B, H, 1 + N, D, dtype=torch.float64)
+    places = lattice((N,), num_extra=1)
+    out = Attend(position=shaw)(q, k, v, queries=places, keys=places)
+    torch.testing.assert_close(out[:, :, 0], Attend()(q, k, v)[:, :, 0])
+    weights = (ScaledDot()(q, k) + nn.functional.pad(shaw.bias(q[:, :, 1:], places, places), (1, 0, 1, 0))).softmax(-1)
+    row = (torch.arange(N) - torch.arange(N)[:, None]).clamp(-2, 2) + 2
+    expected = weights @ v
+    expected[:, :, 1:] += torch.einsum("bhnm,nmv->bhnv", weights[:, :, 1:, 1:], shaw.value_table[row])
+    torch.testing.assert_close(out, expected)
+
+
+def test_C8_shaw_on_a_plane_counts_in_raster_order():
+    shaw, q = Shaw(K, 4), torch.randn(B, H, 15, K)
+    torch.testing.assert_close(shaw.bias(q, plane(3, 5), plane(3, 5)), shaw.bias(q, line(15), line(15)), atol=0, rtol=0)
+
+
+def test_E31_tables_have_one_row_per_clipped_offset():
+    shaw = Shaw(K, 4, D)
+    assert shaw.key_table.shape == (2 * 4 + 1, K)
+    assert shaw.value_table.shape == (2 * 4 + 1, D)
+    assert not {"num_heads", "heads"} & set(inspect.signature(Shaw).parameters)  # shared by the heads
+
+
+def test_E31_literal_sum_over_i_loses_the_query():
+    """h_i = Σ_i α_ij (v_j + a_ij) is one number per j: the right sum runs over the keys."""
+    shaw = Shaw(K, 2, D).double()
+    weights = torch.rand(N, N, dtype=torch.float64).softmax(-1)
+    row = (torch.arange(N) - torch.arange(N)[:, None]).clamp(-2, 2) + 2
+    a_NMV = shaw.value_table[row]
+    over_keys = torch.einsum("ij,ijv->iv", weights, a_NMV)
+    over_queries = torch.einsum("ij,ijv->jv", weights, a_NMV)
+    got = shaw.values(weights[None, None], line(N), line(N))[0, 0]
+    torch.testing.assert_close(got, over_keys)
+    assert (got - over_queries).abs().max() > 0.01
+
+
+# --- C10, C11: learned positions, adding and appending ---
+
+
+def test_C10_learned_shape_includes_the_class_token_and_gradient_flows():
+    learned = Learned((3, 5), D, num_extra=1)
+    assert learned.weight.shape == (1 + 15, D)
+    learned(torch.randn(B, 16, D), plane(3, 5, num_extra=1)).square().sum().backward()
+    assert (learned.weight.grad.abs().sum(-1) > 0).all()
+
+
+def test_E35_literal_table_without_class_token_does_not_fit():
+    literal = Learned((3, 5), D)
+    assert literal.weight.shape == (15, D)
+    with pytest.raises(MiradaError, match="0 extra tokens, the places have 1"):
+        literal(torch.randn(B, 16, D), plane(3, 5, num_extra=1))
+
+
+def test_C10_learned_starts_small_and_random():
+    weight = Learned((31, 37), D).weight
+    assert weight.std().item() == pytest.approx(0.02, rel=0.05)
+    assert weight.mean().abs() < 0.001
+
+
+def test_C10_learned_at_the_same_size_is_the_table_itself():
+    learned = Learned((3, 5), D, num_extra=2)
+    assert learned.table(plane(3, 5, num_extra=2)) is learned.weight
+    torch.testing.assert_close(resize_grid(learned.weight[2:], (3, 5), (3, 5)), learned.weight[2:])
+
+
+def test_C10_learned_at_another_size_keeps_extra_rows_and_interpolates_the_grid():
+    learned = Learned((4, 6), 2, num_extra=2)
+    with torch.no_grad():  # channels that say where the cell is, so that interpolation must say it too
+        learned.weight[2:] = (plane(4, 6).coords_NA + 0.5) / torch.tensor([4, 6])
+    table = learned.table(plane(8, 12, num_extra=2))
+    assert torch.equal(table[:2], learned.weight[:2])
+    expected = (plane(8, 12).coords_NA + 0.5) / torch.tensor([8, 12])
+    # Cells of the new grid lie 1/8 and 1/12 apart; bicubic interpolation bends a ramp by less than a sixth of that.
+    torch.testing.assert_close(table[2:], expected, atol=1 / 50, rtol=0)
+    with torch.no_grad():
+        learned.weight[2:] = 3.0
+    torch.testing.assert_close(learned.table(plane(5, 7, num_extra=2))[2:], torch.full((35, 2), 3.0))
+
+
+def test_C10_learned_on_a_line_from_any_start():
+    learned = Learned((7,), D)
+    assert torch.equal(learned.table(line(3, start=2)), learned.weight[2:5])
+    with pytest.raises(MiradaError, match="8 tokens, but learned positions exist for 7"):
+        learned.table(line(3, start=5))
+
+
+def test_C10_learned_places_of_each_sample():
+    learned = Learned((7,), D)
+    out = learned(torch.zeros(2, 3, D), of_samples(1, 4, length=3))
+    assert torch.equal(out, torch.stack([learned.weight[1:4], learned.weight[4:7]]))
+
+
+def test_C11_adding_keeps_the_width_and_appending_changes_it():
+    x, places = torch.randn(B, N, D), line(N)
+    added, appended = Sinusoidal(D)(x, places), Appended(Sinusoidal(6))(x, places)
+    assert added.shape == (B, N, D)
+    assert appended.shape == (B, N, D + 6)
+    assert torch.equal(appended[..., :D], x)
+    torch.testing.assert_close(appended[1, :, D:], Sinusoidal(6).table(places).float())
+
+
+def test_C11_adding_is_appending_under_a_shared_projection():
+    """W′ [x ‖ p] = W x + W p if W′ = [W W]; appending is free to choose W′ = [W U]."""
+    W, x, position = nn.Linear(D, K, bias=False), torch.randn(B, N, D), Learned((N,), D)
+    both = nn.Linear(2 * D, K, bias=False)
+    both.load_state_dict({"weight": torch.cat([W.weight, W.weight], dim=1)})
+    torch.testing.assert_close(W(position(x, line(N))), both(Appended(position)(x, line(N))))
+
+
+# --- C13: places on earth ---
+
+
+def test_C13_geographic_golden_values():
+    dim, base = 16, 100.0
+    grid = [(lon, lat) for lon in (-180.0, -58.4, 0.0, 12.5, 149.1, 180.0) for lat in (-90.0, -34.6, 0.0, 51.5, 90.0)]
+    expected = []
+    for lon, lat in grid:
+        row = []
+        for k in range(dim):
+            turn = math.sin if k % 2 == 0 else math.cos
+            row.append((turn(lon / base ** (k / dim)) + turn(lat / base ** ((dim - k - 1) / dim))) / 2)
+        expected.append(row)
+    table = Geographic(dim, base).table(torch.tensor(grid, dtype=torch.float64))
+    torch.testing.assert_close(table, torch.tensor(expected, dtype=torch.float64), atol=1e-6, rtol=0)
+
+
+def test_C13_geographic_is_bounded_before_its_strength():
+    lonlat = torch.rand(B, 997, 2) * torch.tensor([360, 180]) - torch.tensor([180, 90])
+    part = Geographic(D, strength=10_000)
+    assert part.table(lonlat).abs().max() <= 1
+    x = torch.randn(B, 997, D)
+    torch.testing.assert_close(part(x, lonlat), x + 10_000 * part.table(lonlat))
+    part(x, lonlat).sum().backward()
+    assert part.strength.grad.abs() > 0
+
+
+# --- what does not fit is said in a sentence ---
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda: Sinusoidal(8, axes=2).table(line(6)),
+        lambda: Learned((6,), D).table(plane(2, 3)),
+        lambda: Learned((2, 3), D).table(line(6)),
+        lambda: Rotary(8, axes=2)(torch.randn(B, H, 6, 8), line(6)),
+        lambda: Rotary(8)(torch.randn(B, H, 6, 8), plane(2, 3)),
+    ],
+)
+def test_a_position_for_other_axes_is_refused(use):
+    with pytest.raises(MiradaError, match="met places"):
+        use()
