@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import pytest
 import torch
@@ -165,7 +166,7 @@ def test_E6_error_of_the_shared_projection_decreases_with_its_width():
     W_q, W_k = (layer.weight.detach().view(H, K, D) for layer in (source.to_q, source.to_k))
     form_HDD = torch.einsum("hkd,hke->hde", W_q, W_k)
     errors = [cp_error(form_HDD, rank) for rank in (2, 5, 8, 12)]
-    assert all(later < earlier for earlier, later in zip(errors, errors[1:], strict=False))
+    assert all(later < earlier for earlier, later in pairwise(errors))
     assert errors[-1] < 0.1 * errors[0]
 
 
@@ -206,7 +207,7 @@ def test_E7_heads_specialise_when_the_task_has_two_things_to_look_at():
         loss.backward()
         optimiser.step()
     after = divergence(recorded(layer, x))
-    assert 0 <= before < 0.01
+    assert 0 <= before < 0.03
     assert after > 0.1
 
 
@@ -226,6 +227,7 @@ def test_averaged_heads_are_their_mean():
 
 def test_re_attention_mixes_weights_across_heads():
     layer = Attention(ReAttention(D, H)).double().eval()
+    assert layer.attend.mix is layer.heads.mix is not None
     plain = Attention(Concatenated(D, H)).double()
     plain.heads.load_state_dict(layer.heads.state_dict(), strict=False)
     x = torch.randn(B, N, D, dtype=torch.float64)

@@ -25,8 +25,6 @@ class Concatenated(nn.Module):
     Widths are free: K ≠ V, a memory of another width, another width out, fewer key and value heads than query heads.
     """
 
-    mix: nn.Module | None = None
-
     def __init__(
         self,
         dim: int,
@@ -43,6 +41,8 @@ class Concatenated(nn.Module):
         super().__init__()
         if head_dim is None and dim % num_heads:
             raise MiradaError(f"dim={dim} cannot be shared by num_heads={num_heads}: give head_dim")
+        # Not a class attribute: that would hide the module which a subclass puts here.
+        self.mix: nn.Module | None = None
         self.num_heads = num_heads
         self.num_key_heads = num_heads if num_key_heads is None else num_key_heads
         if num_heads % self.num_key_heads:
