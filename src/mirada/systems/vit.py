@@ -1,0 +1,210 @@
+"""Vision transformer: an image is a sentence of patches (Dosovitskiy 2020).
+
+    z_0 = [x_class; E x_1; …; E x_N] + E_pos,   z_l = layer_l(z_{l−1}),   y = head(pool(LN(z_depth)))
+
+The named sizes are those of the paper. What helps on small data is a choice of parts: a convolutional stem (Xiao 2021)
+or shifted patches (Lee 2021) for E, locality attention (Lee 2021), sequence pooling (Hassani 2021).
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from mirada.core import (
+    Attention,
+    Concatenated,
+    Learned,
+    LearnedTemperature,
+    NotSelf,
+    Places,
+    Rotary,
+    ScaledDot,
+    Sinusoidal,
+    full,
+    plane,
+)
+from mirada.errors import MiradaError
+from mirada.nn import (
+    MLP,
+    ClassToken,
+    ConvStem,
+    Encoder,
+    EncoderLayer,
+    ExtraTokens,
+    LinearPatches,
+    Mean,
+    SequencePooling,
+    ShiftedPatches,
+    StochasticDepth,
+    pre_norm,
+    rising_rates,
+)
+from mirada.nn.patches import Remainder, Size, as_size, fit
+from mirada.systems.registry import Card, one_of, register
+
+MAX_DERIVED_TOKENS = 100  # 28 px → 7 × 7, 32 and 64 px → 8 × 8: what two cores can train
+
+
+@register(
+    Card(
+        name="vit",
+        title="Vision Transformer",
+        summary="An image is cut into patches, and every patch looks at every other in every layer.",
+        paper="Dosovitskiy et al., An Image is Worth 16x16 Words, 2020",
+        inputs="image",
+        parts={
+            "score": "scaled dot (locality: learned temperature)",
+            "neighbours": "full (locality: all but oneself)",
+            "position": "learned, sinusoidal or rotary on the plane",
+            "heads": "concatenated",
+        },
+        sizes={
+            "nano": dict(dim=96, depth=3, num_heads=3, mlp_ratio=2.0, stem="conv", pooling="sequence"),
+            "micro": dict(dim=128, depth=4, num_heads=4, mlp_ratio=2.0, stem="conv", pooling="sequence"),
+            "mini": dict(dim=192, depth=6, num_heads=6, mlp_ratio=2.0, stem="conv", pooling="sequence"),
+            "Ti/16": dict(dim=192, depth=12, num_heads=3, patch_size=16),
+            "S/16": dict(dim=384, depth=12, num_heads=6, patch_size=16),
+            "B/16": dict(dim=768, depth=12, num_heads=12, patch_size=16),
+            "B/32": dict(dim=768, depth=12, num_heads=12, patch_size=32),
+            "L/16": dict(dim=1024, depth=24, num_heads=16, patch_size=16),
+            "H/14": dict(dim=1280, depth=32, num_heads=16, patch_size=14),
+        },
+        default_size="micro",
+        when_to_use="The starting point: nano to mini from scratch on small images, Ti to H with pretrained weights.",
+        tiny=dict(dim=24, depth=2, num_heads=2, mlp_ratio=2.0, patch_size=4),
+    )
+)
+class ViT(nn.Module):
+    """Logits (B, num_classes) of images (B, in_channels, height, width), at any height and width.
+
+    patch_size   pixels of a patch's side; None: the power of two that gives at most 100 patches at `image_size`
+    stem         "linear": one matrix for all patches; "conv": 3×3 convolutions; "shifted": patches with surroundings
+    position     "learned" (interpolated at other sizes), "sinusoidal", "rotary", "none"
+    pooling      "class": a class token; "mean": of the patches; "sequence": a learned query looks at the patches
+    attention    "standard", or "locality": nobody looks at itself, and the temperature is learned
+    patch_keep   share of the patches that a training step uses, drawn for each image (PatchDropout, Liu 2022)
+    remainder    sides that are no whole number of patches: "pad" zeros right and below, "crop" or "refuse"
+
+    Started as in the published code: Xavier uniform weights, zero biases, positions normal(0, 0.02); but the class token
+    and the head start at normal(0, 0.02) where that code has zeros, so that all weights learn from the first step.
+    """
+
+    def __init__(
+        self,
+        *,
+        image_size: int | Size,
+        in_channels: int,
+        num_classes: int,
+        dim: int = 192,
+        depth: int = 12,
+        num_heads: int = 3,
+        mlp_ratio: float = 4.0,
+        patch_size: int | None = None,
+        stem: str = "linear",
+        position: str = "learned",
+        pooling: str = "class",
+        attention: str = "standard",
+        dropout: float = 0.0,
+        drop_path: float = 0.0,
+        patch_keep: float = 1.0,
+        remainder: Remainder = "pad",
+    ) -> None:
+        super().__init__()
+        if not 0 < patch_keep <= 1:
+            raise MiradaError(f"patch_keep={patch_keep}: must be above 0 and at most 1")
+        self.patch_size = derived_patch_size(as_size(image_size)) if patch_size is None else patch_size
+        self.remainder, self.patch_keep = remainder, patch_keep
+        self.num_extra = 1 if pooling == "class" else 0
+        blank = torch.empty(0, in_channels, *as_size(image_size), device="meta")
+
+        self.patches = one_of("stem", stem, {"linear": LinearPatches, "conv": conv_stem, "shifted": ShiftedPatches})(
+            in_channels, dim, self.patch_size
+        )
+        self.extra = ExtraTokens(dim, self.num_extra) if self.num_extra else nn.Identity()
+        self.position = one_of(
+            "position",
+            position,
+            {
+                "learned": lambda: Learned(self.grid(blank), dim, self.num_extra),
+                "sinusoidal": lambda: Sinusoidal(dim, axes=2),
+                "rotary": lambda: None,
+                "none": lambda: None,
+            },
+        )()
+        self.dropout = nn.Dropout(dropout)
+
+        def layer(rate: float) -> EncoderLayer:
+            heads = Concatenated(dim, num_heads)
+            score, neighbours = one_of(
+                "attention",
+                attention,
+                {"standard": (ScaledDot(), full()), "locality": (LearnedTemperature(heads.head_dim), NotSelf())},
+            )
+            # A base of 100, not 10,000: a grid of patches is short (Heo 2024, "RoPE for ViT").
+            rotary = Rotary(heads.head_dim, axes=2, base=100.0) if position == "rotary" else None
+            return EncoderLayer(
+                Attention(heads, score=score, neighbours=neighbours, position=rotary),
+                MLP(dim, int(dim * mlp_ratio), nn.GELU(), dropout=dropout),
+                pre_norm(
+                    lambda: nn.LayerNorm(dim, eps=1e-6),
+                    lambda: nn.Sequential(nn.Dropout(dropout), StochasticDepth(rate)),
+                ),
+            )
+
+        self.encoder = Encoder(map(layer, rising_rates(drop_path, depth)), nn.LayerNorm(dim, eps=1e-6))
+        self.pooling = one_of(
+            "pooling", pooling, {"class": ClassToken, "mean": Mean, "sequence": lambda: SequencePooling(dim)}
+        )()
+        self.head = nn.Linear(dim, num_classes)
+        nn.init.trunc_normal_(self.head.weight, std=0.02)
+        nn.init.zeros_(self.head.bias)
+
+    def grid(self, images_BCHW: Tensor) -> Size:
+        """Rows and columns of patches of such images."""
+        height, width = fit(images_BCHW[:0], self.patch_size, self.remainder).shape[-2:]
+        return height // self.patch_size, width // self.patch_size
+
+    def forward(self, images_BCHW: Tensor) -> Tensor:
+        return self.head(self.features(images_BCHW))
+
+    def features(self, images_BCHW: Tensor) -> Tensor:
+        """What the head sees: (B, dim)."""
+        x_BND, grid = self.patches(fit(images_BCHW, self.patch_size, self.remainder))
+        x_BND = self.extra(x_BND)
+        places = plane(*grid, self.num_extra, device=x_BND.device)
+        if self.position is not None:
+            x_BND = self.position(x_BND, places)
+        if self.training and self.patch_keep < 1:
+            x_BND, places = some_patches(x_BND, places, self.patch_keep)
+        return self.pooling(self.encoder(self.dropout(x_BND), places=places))
+
+
+def derived_patch_size(image_size: Size) -> int:
+    """The smallest power of two that cuts the image into at most 100 patches."""
+    patch = 1
+    while -(-image_size[0] // patch) * -(-image_size[1] // patch) > MAX_DERIVED_TOKENS:
+        patch *= 2
+    return patch
+
+
+def conv_stem(in_channels: int, dim: int, patch_size: int) -> ConvStem:
+    """At least two 3×3 convolutions, those at the end with stride 2, each twice as wide as the one before."""
+    num_halvings = patch_size.bit_length() - 1
+    if patch_size != 2**num_halvings:
+        raise MiradaError(f'patch_size={patch_size} with stem="conv": must be a power of two, as each layer halves')
+    num_layers = max(2, num_halvings)
+    widths = tuple(max(dim >> layer, 8) for layer in reversed(range(num_layers)))
+    return ConvStem(in_channels, dim, widths, (1,) * (num_layers - num_halvings) + (2,) * num_halvings)
+
+
+def some_patches(x_BND: Tensor, places: Places, share: float) -> tuple[Tensor, Places]:
+    """A random share of each image's patches, in order, after all of the extra tokens; they keep their places."""
+    batch, num_extra = x_BND.shape[0], places.num_extra
+    num_patches = x_BND.shape[1] - num_extra
+    num_kept = max(1, round(share * num_patches))
+    kept_BN = torch.rand(batch, num_patches, device=x_BND.device).argsort(1)[:, :num_kept].sort(1).values
+    extra_BN = torch.arange(num_extra, device=x_BND.device).expand(batch, -1)
+    index_BN = torch.cat([extra_BN, kept_BN + num_extra], dim=1)
+    x_BND = x_BND.gather(1, index_BN[..., None].expand(-1, -1, x_BND.shape[-1]))
+    return x_BND, Places(index_BN[:, None], places.coords_NA[kept_BN][:, None], places.size, num_extra)
