@@ -227,11 +227,10 @@ def test_averaged_heads_are_their_mean():
 
 def test_re_attention_mixes_weights_across_heads():
     layer = Attention(ReAttention(D, H)).double().eval()
-    assert layer.attend.mix is layer.heads.mix is not None
     plain = Attention(Concatenated(D, H)).double()
     plain.heads.load_state_dict(layer.heads.state_dict(), strict=False)
     x = torch.randn(B, N, D, dtype=torch.float64)
-    mix = layer.heads.mix
+    mix = layer.attend.mix
     with torch.no_grad():
         mix.norm.running_mean.copy_(torch.randn(H))
         mix.norm.running_var.copy_(torch.rand(H) + 0.5)

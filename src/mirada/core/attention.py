@@ -103,7 +103,7 @@ class Attention(nn.Module):
         self.heads = heads
         self.rotary = position if isinstance(position, Rotary) else None
         relative = None if isinstance(position, Rotary) else position
-        self.attend = Attend(score or heads.default_score(), neighbours, relative, heads.mix, dropout)
+        self.attend = Attend(score or heads.default_score(), neighbours, relative, heads.make_mix(), dropout)
 
     def forward(
         self,

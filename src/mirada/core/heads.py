@@ -14,7 +14,6 @@ from torch.nn import functional as F
 from mirada.core.score import ScaledDot, Score
 from mirada.errors import MiradaError
 
-
 # One wide matrix product is faster than three narrow ones, once there are enough tokens to pay for joining the weights.
 MIN_ROWS_FOR_ONE_PRODUCT = 512
 
@@ -41,8 +40,6 @@ class Concatenated(nn.Module):
         super().__init__()
         if head_dim is None and dim % num_heads:
             raise MiradaError(f"dim={dim} cannot be shared by num_heads={num_heads}: give head_dim")
-        # Not a class attribute: that would hide the module which a subclass puts here.
-        self.mix: nn.Module | None = None
         self.num_heads = num_heads
         self.num_key_heads = num_heads if num_key_heads is None else num_key_heads
         if num_heads % self.num_key_heads:
@@ -61,6 +58,10 @@ class Concatenated(nn.Module):
 
     def default_score(self) -> Score:
         return ScaledDot()
+
+    def make_mix(self) -> nn.Module | None:
+        """What these heads do to the weights before they meet the values."""
+        return None
 
     def queries(self, x_BND: Tensor) -> Tensor:
         return split(self.to_q(x_BND), self.num_heads)
@@ -93,9 +94,8 @@ def split(x_BNC: Tensor, num_heads: int) -> Tensor:
 class ReAttention(Concatenated):
     """As concatenated, with α ← Norm(Θᵀ α) across heads (DeepViT, Zhou 2021, eq. 3). Rows no longer sum to one."""
 
-    def __init__(self, dim: int, num_heads: int, **widths: Any) -> None:
-        super().__init__(dim, num_heads, **widths)
-        self.mix = HeadMixing(num_heads)
+    def make_mix(self) -> nn.Module:
+        return HeadMixing(self.num_heads)
 
 
 class HeadMixing(nn.Module):
