@@ -38,7 +38,7 @@ class DecoderLayer(nn.Module):
         memory_places: Places | None = None,
         cache: Cache | None = None,
     ) -> Tensor:
-        """True in `valid_BN`, `memory_valid_BM` is a real token; with a cache `valid_BN` speaks of all targets so far."""
+        """True in `valid_BN`, `memory_valid_BM` is a real token; with a cache `valid_BN` covers all targets so far."""
         x_BND = self.attention(x_BND, valid_BM=valid_BN, places=places, cache=cache)
         x_BND = self.cross(
             x_BND, memory_BMD, valid_BM=memory_valid_BM, places=places, memory_places=memory_places, cache=cache
