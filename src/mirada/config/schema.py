@@ -1,0 +1,126 @@
+"""Every setting of a run, with its default, its limits and what it means. The saved config.yaml is this, resolved."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+Share = Annotated[float, Field(ge=0, le=1)]
+Positive = Annotated[int, Field(ge=1)]
+
+
+class Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", validate_default=True, protected_namespaces=())
+
+
+class DataConfig(Section):
+    """What to learn from. Everything but the source is inferred from the data if left out."""
+
+    source: str = Field("", description="folder, table, .npz, IDX folder or sample set")
+    task: Literal["single-label", "multi-label", "regression"] | None = Field(None, description="what the targets are")
+    path_column: str | None = Field(None, description="column of a table with the image paths")
+    label_column: str | list[str] | None = Field(None, description="column(s) with the labels or target numbers")
+    split_column: str | None = Field(None, description="column that says train, val or test")
+    group_column: str | None = Field(None, description="rows with the same value stay on one side of the split")
+    image_root: str | None = Field(None, description="where relative paths of a table start")
+    label_pattern: str | None = Field(None, description="reads the class from the file name, e.g. '(.+)_[0-9]+'")
+    image_size: tuple[Positive, Positive] | None = Field(None, description="(height, width) to train at")
+    fit: Literal["crop", "squash", "pad"] = Field("crop", description="how images of another shape are fitted")
+    val: Annotated[float, Field(gt=0, lt=1)] = Field(0.15, description="share held out to choose the best weights")
+    test: Annotated[float, Field(gt=0, lt=1)] = Field(0.15, description="share held out for the final result")
+    split_seed: int = Field(0, description="the split depends on this and the data only")
+    on_broken: Literal["skip", "error"] = Field("skip", description="what to do with unreadable images")
+    workers: Annotated[int, Field(ge=0)] | None = Field(None, description="threads or processes that decode images")
+    memory_gb: Annotated[float, Field(gt=0)] = Field(2.0, description="larger sets are streamed from disk")
+
+
+class SystemConfig(Section):
+    """Which model."""
+
+    name: str = Field("vit", description="a system of `mirada systems`")
+    size: str | None = Field(None, description="a named size of the system; None: its default")
+    arguments: dict[str, Any] = Field(default_factory=dict, description="single arguments that differ from the size")
+
+
+class AugmentConfig(Section):
+    """How training images are varied; a strength, and single operations that differ from it."""
+
+    strength: Literal["none", "light", "medium", "strong"] = Field("light", description="a named recipe")
+    crop: Annotated[float, Field(ge=0, le=0.5)] | None = Field(None, description="shift by up to this share of a side")
+    flip: Share | None = Field(
+        None, description="chance of mirroring; None: by the strength, off where it looks unsafe"
+    )
+    affine: Share | None = Field(None, description="share of images rotated, sheared, moved, scaled")
+    colour: Share | None = Field(None, description="change of brightness, contrast, saturation")
+    tone: Share | None = Field(None, description="share of images posterised, solarised, sharpened, blurred")
+    erase: Share | None = Field(None, description="share of images that lose a rectangle")
+    mixup: Annotated[float, Field(ge=0)] | None = Field(None, description="Beta parameter; 0: off")
+    cutmix: Annotated[float, Field(ge=0)] | None = Field(None, description="Beta parameter; 0: off")
+    mix: Share | None = Field(None, description="share of batches that are mixed")
+
+
+class TrainConfig(Section):
+    """How to train. Give one of epochs, steps and minutes; minutes are turned into steps once, by a short measurement."""
+
+    epochs: Annotated[float, Field(gt=0)] | None = Field(None, description="passes over the training images")
+    steps: Positive | None = Field(None, description="updates of the weights")
+    minutes: Annotated[float, Field(gt=0)] | None = Field(None, description="training time on this machine")
+    batch_size: Positive = Field(64, description="images per batch")
+    accumulate: Positive = Field(1, description="batches per update")
+    optimiser: Literal["adamw", "sgd"] = Field("adamw")
+    learning_rate: Annotated[float, Field(gt=0)] = Field(1e-3, description="the highest rate")
+    weight_decay: Annotated[float, Field(ge=0)] = Field(0.05)
+    betas: tuple[Share, Share] = Field((0.9, 0.999), description="AdamW's; SGD takes the first as momentum")
+    schedule: Literal["cosine", "linear", "constant"] = Field("cosine")
+    warmup: Share = Field(0.1, description="share of the steps with a rising rate")
+    label_smoothing: Annotated[float, Field(ge=0, lt=1)] = Field(0.1)
+    class_weights: bool = Field(False, description="rare classes weigh more in the loss")
+    balanced: bool = Field(False, description="rare classes are drawn more often")
+    average: Annotated[float, Field(ge=0, lt=1)] = Field(0.99, description="moving average of the weights; 0: none")
+    clip: Annotated[float, Field(ge=0)] = Field(1.0, description="largest norm of the gradient; 0: no limit")
+    patience: Annotated[int, Field(ge=0)] = Field(0, description="evaluations without gain before stopping; 0: never")
+    evaluations: Positive = Field(20, description="how often the validation set is looked at")
+    checkpoint_seconds: Annotated[float, Field(gt=0)] = Field(60.0)
+    seed: Annotated[int, Field(ge=0)] = Field(0)
+    device: str = Field("auto", description="auto, cpu, cuda, mps")
+    precision: Literal["float32", "bfloat16", "float16"] = Field("float32")
+    compile: bool = Field(False, description="torch.compile; needs a C++ compiler")
+
+    @model_validator(mode="after")
+    def one_length(self) -> TrainConfig:
+        given = [name for name in ("epochs", "steps", "minutes") if getattr(self, name) is not None]
+        if len(given) > 1:
+            raise ValueError(f"{' and '.join(given)} are given, expected one of epochs, steps and minutes")
+        return self
+
+
+class BaselineConfig(Section):
+    """A simple opponent trained on the same images for the same time. `name: none` leaves it out."""
+
+    name: str = Field("cnn", description="a system, or none")
+    size: str | None = None
+    arguments: dict[str, Any] = Field(default_factory=dict)
+    learning_rate: Annotated[float, Field(gt=0)] = Field(2e-3, description="the opponent's own highest rate")
+
+
+class TrackConfig(Section):
+    """Where numbers go beside the run folder."""
+
+    mlflow: bool = Field(False, description="also log to MLflow (needs the mlflow extra)")
+    mlflow_uri: str | None = Field(None, description="MLflow store; None: sqlite file in the runs folder")
+    experiment: str = Field("mirada")
+
+
+class Config(Section):
+    """A run."""
+
+    name: str | None = Field(None, description="name of the run folder; None: <system>-<data>")
+    runs: str = Field("runs", description="folder of run folders")
+    preset: str | None = Field(None, description="where the defaults came from")
+    data: DataConfig = Field(default_factory=DataConfig)
+    system: SystemConfig = Field(default_factory=SystemConfig)
+    augment: AugmentConfig = Field(default_factory=AugmentConfig)
+    train: TrainConfig = Field(default_factory=TrainConfig)
+    baseline: BaselineConfig = Field(default_factory=BaselineConfig)
+    track: TrackConfig = Field(default_factory=TrackConfig)

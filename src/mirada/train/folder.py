@@ -1,0 +1,123 @@
+"""The run folder: what everything passes around (see docs: run folders)."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from mirada.errors import MiradaError
+from mirada.train.files import read_json, write_json, write_text
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """Names of the files of a run. Nothing here is read or written until asked for."""
+
+    path: Path
+
+    @property
+    def config(self) -> Path:
+        return self.path / "config.yaml"
+
+    @property
+    def data(self) -> Path:
+        return self.path / "data.json"
+
+    @property
+    def metrics(self) -> Path:
+        return self.path / "metrics.csv"
+
+    @property
+    def log(self) -> Path:
+        return self.path / "log.txt"
+
+    @property
+    def best(self) -> Path:
+        return self.path / "best"
+
+    @property
+    def last(self) -> Path:
+        return self.path / "last"
+
+    @property
+    def state(self) -> Path:
+        return self.last / "state.safetensors"
+
+    @property
+    def predictions(self) -> Path:
+        return self.path / "predictions.csv"
+
+    @property
+    def result(self) -> Path:
+        return self.path / "result.json"
+
+    @property
+    def figures(self) -> Path:
+        return self.path / "figures"
+
+    @property
+    def report(self) -> Path:
+        return self.path / "report.html"
+
+    @property
+    def baseline(self) -> RunFolder:
+        return RunFolder(self.path / "baseline")
+
+    @property
+    def is_finished(self) -> bool:
+        return self.result.exists()
+
+    def read_data(self) -> dict:
+        return read_json(self.data)
+
+    def read_result(self) -> dict:
+        return read_json(self.result)
+
+    def write_result(self, result: dict) -> None:
+        write_json(self.result, result)
+
+    def read_metrics(self) -> list[dict[str, str]]:
+        if not self.metrics.exists():
+            return []
+        with open(self.metrics, newline="", encoding="utf-8") as file:
+            return list(csv.DictReader(file))
+
+    def write_metrics(self, rows: list[dict]) -> None:
+        """All evaluations so far; small enough to write whole, so the file is never half a row."""
+        write_text(self.metrics, csv_text(rows))
+
+
+def csv_text(rows: list[dict]) -> str:
+    text = io.StringIO()
+    if rows:
+        writer = csv.DictWriter(text, fieldnames=list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    return text.getvalue()
+
+
+def open_run(path: str | Path) -> RunFolder:
+    """An existing run."""
+    folder = RunFolder(Path(path))
+    if not folder.config.exists():
+        raise MiradaError(
+            f"{path}: is not the folder of a run (it has no config.yaml); give one made by `mirada train`."
+        )
+    return folder
+
+
+def new_run(runs: Path, name: str) -> RunFolder:
+    """A folder that does not exist yet: runs/name, else runs/name-2, …"""
+    stem = re.sub(r"[^\w.-]+", "-", name).strip("-.") or "run"
+    number, path = 1, runs / stem
+    while path.exists():
+        number += 1
+        path = runs / f"{stem}-{number}"
+    try:
+        path.mkdir(parents=True)
+    except OSError as error:
+        raise MiradaError(f"{path}: cannot be made ({error.strerror}); give another folder with --out.") from error
+    return RunFolder(path)

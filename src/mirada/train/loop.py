@@ -1,0 +1,249 @@
+"""The training loop: one readable function on Accelerate. Every step is a function of (weights, seed, step), so a run
+that is stopped anywhere and resumed ends in the same bits as one that was not.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+
+import torch
+from accelerate import Accelerator
+from torch import Tensor, nn
+
+from mirada.data.batches import Batch, TrainBatches
+from mirada.errors import MiradaError
+from mirada.tasks.image import Task
+from mirada.train.average import MovingAverage
+from mirada.train.checkpoint import load_header, load_optimiser, load_tensors, optimiser_tensors, save_tensors
+from mirada.train.folder import RunFolder
+from mirada.train.optimiser import OptimiserName, make_optimiser
+from mirada.train.schedule import Schedule, learning_rate
+from mirada.train.stopping import StopRequest
+
+log = logging.getLogger(__name__)
+
+Evaluate = Callable[[nn.Module], dict[str, float]]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How to train, whatever the model."""
+
+    steps: int
+    evaluate_every: int  # steps
+    optimiser: OptimiserName = "adamw"
+    learning_rate: float = 1e-3
+    weight_decay: float = 0.05
+    betas: tuple[float, float] = (0.9, 0.999)
+    schedule: Schedule = "cosine"
+    warmup: int = 0  # steps
+    average: float = 0.0  # β of the moving average of the weights; 0: none
+    clip: float = 0.0  # largest norm of the gradient; 0: no limit
+    accumulate: int = 1  # batches per step
+    patience: int = 0  # evaluations without improvement before stopping; 0: never
+    checkpoint_seconds: float = 60.0
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a watcher is told after every step."""
+
+    step: int
+    steps: int
+    epoch: int
+    images: int
+    seconds: float
+    train_loss: float
+    learning_rate: float
+    evaluation: dict | None  # the latest row of metrics.csv
+    is_evaluated: bool  # that row is of this very step
+
+
+@dataclass
+class State:
+    """What a checkpoint holds beside tensors."""
+
+    step: int = 0
+    images: int = 0
+    seconds: float = 0.0  # spent in training steps, evaluations excluded
+    loss_sum: float = 0.0  # since the last evaluation
+    loss_count: int = 0
+    best: float | None = None
+    best_step: int = 0
+    stale: int = 0  # evaluations since the best one
+    is_finished: bool = False
+
+
+class Training:
+    """Everything that changes while a model is trained."""
+
+    def __init__(self, model: nn.Module, recipe: Recipe, folder: RunFolder, accelerator: Accelerator) -> None:
+        self.recipe, self.folder, self.accelerator = recipe, folder, accelerator
+        optimiser = make_optimiser(
+            recipe.optimiser,
+            model,
+            learning_rate=recipe.learning_rate,
+            weight_decay=recipe.weight_decay,
+            betas=recipe.betas,
+        )
+        self.model, self.optimiser = accelerator.prepare(model, optimiser)
+        self.plain: nn.Module = accelerator.unwrap_model(self.model)
+        self.average = MovingAverage(self.plain, recipe.average) if recipe.average else None
+        self.state = State()
+        self.rows: list[dict] = []
+
+    @property
+    def kept(self) -> nn.Module:
+        """The weights that are evaluated and kept."""
+        return self.plain if self.average is None else self.average.module
+
+    def restore(self) -> None:
+        """Continue from last/, if it is there."""
+        if not self.folder.state.exists():
+            return
+        tensors, header = load_tensors(self.folder.state), load_header(self.folder.state)
+        parts: dict[str, dict[str, Tensor]] = {"model": {}, "average": {}, "optimiser": {}}
+        for name, tensor in tensors.items():
+            part, rest = name.split(".", 1)
+            parts[part][rest] = tensor
+        try:
+            self.plain.load_state_dict(parts["model"])
+            if self.average is not None:
+                self.average.module.load_state_dict(parts["average"])
+        except RuntimeError as error:
+            raise MiradaError(
+                f"{self.folder.state}: does not fit the model of this run; was config.yaml edited?"
+            ) from error
+        load_optimiser(self.optimiser, parts["optimiser"])
+        self.state = State(**header)
+        self.rows = [row for row in self.folder.read_metrics() if int(row["step"]) <= self.state.step]
+        log.info("continuing after step %d of %d", self.state.step, self.recipe.steps)
+
+    def save(self) -> None:
+        if not self.accelerator.is_main_process:
+            return
+        self.folder.write_metrics(self.rows)
+        tensors = {f"model.{name}": tensor for name, tensor in self.plain.state_dict().items()}
+        if self.average is not None:
+            tensors |= {f"average.{name}": tensor for name, tensor in self.average.module.state_dict().items()}
+        tensors |= {f"optimiser.{name}": tensor for name, tensor in optimiser_tensors(self.optimiser).items()}
+        save_tensors(self.folder.state, tensors, asdict(self.state))
+
+    def step(self, task: Task, batches: Iterator[Batch]) -> float:
+        """One update of the weights, from `accumulate` batches."""
+        recipe, state = self.recipe, self.state
+        started = time.monotonic()
+        rate = learning_rate(
+            state.step, peak=recipe.learning_rate, total=recipe.steps, warmup=recipe.warmup, schedule=recipe.schedule
+        )
+        for group in self.optimiser.param_groups:
+            group["lr"] = rate
+        # Dropout and the like draw from the global generator: seeding it by the step makes them resumable.
+        torch.manual_seed(recipe.seed * 1_000_003 + state.step)
+        loss = 0.0
+        for _ in range(recipe.accumulate):
+            batch = next(batches)
+            images, targets = (t.to(self.accelerator.device) for t in (batch.images, batch.targets))
+            with self.accelerator.autocast():
+                share = task.loss(self.model(images), targets) / recipe.accumulate
+            self.accelerator.backward(share)
+            loss += share.item()
+            state.images += len(batch.rows) * self.accelerator.num_processes
+        if recipe.clip:
+            self.accelerator.clip_grad_norm_(self.model.parameters(), recipe.clip)
+        self.optimiser.step()
+        self.optimiser.zero_grad(set_to_none=True)
+        if self.average is not None:
+            self.average.update(state.step)
+        if not math.isfinite(loss):
+            raise MiradaError(
+                f"{self.folder.path}: the loss became {loss} at step {state.step}; lower train.learning_rate "
+                f"(now {recipe.learning_rate:g}) or set train.clip=1.0. What was saved before is intact."
+            )
+        state.step += 1
+        state.loss_sum, state.loss_count = state.loss_sum + loss, state.loss_count + 1
+        state.seconds += time.monotonic() - started
+        return loss
+
+    def evaluate(self, evaluate: Evaluate, metric: str, epoch: float) -> None:
+        """Add a row to the metrics, keep the weights if they are the best so far, and notice when to stop."""
+        state, recipe = self.state, self.recipe
+        watched = evaluate(self.kept)
+        self.model.train()
+        self.rows.append(
+            {
+                "step": state.step,
+                "epoch": round(epoch, 3),
+                "seconds": round(state.seconds, 2),
+                "images": state.images,
+                "learning_rate": self.optimiser.param_groups[0]["lr"],
+                "train_loss": state.loss_sum / state.loss_count,
+                **{f"val_{name}": value for name, value in watched.items()},
+            }
+        )
+        state.loss_sum, state.loss_count = 0.0, 0
+        value = watched[metric]
+        log.info("step %d: %s", state.step, ", ".join(f"{k} {v:.4f}" for k, v in watched.items()))
+        if state.best is None or value > state.best:
+            state.best, state.best_step, state.stale = value, state.step, 0
+            if self.accelerator.is_main_process:
+                save_tensors(self.folder.best / "model.safetensors", self.kept.state_dict())
+        else:
+            state.stale += 1
+        state.is_finished = state.step >= recipe.steps or bool(recipe.patience and state.stale >= recipe.patience)
+
+
+def fit(
+    model: nn.Module,
+    task: Task,
+    batches: TrainBatches,
+    evaluate: Evaluate,
+    recipe: Recipe,
+    folder: RunFolder,
+    *,
+    accelerator: Accelerator | None = None,
+    stop: StopRequest | None = None,
+    watch: Callable[[Progress], None] | None = None,
+) -> State:
+    """Train for `recipe.steps`, keeping the best evaluated weights in best/ and all state in last/.
+
+    If last/ has a state, training continues from it.
+    """
+    training = Training(model, recipe, folder, accelerator or Accelerator())
+    training.restore()
+    state = training.state
+    stream = endless(batches, state.step * recipe.accumulate)
+    saved = time.monotonic()
+    training.model.train()
+    while not state.is_finished:
+        loss = training.step(task, stream)
+        epoch = state.step * recipe.accumulate / len(batches)
+        is_evaluated = state.step % recipe.evaluate_every == 0 or state.step >= recipe.steps
+        if is_evaluated:
+            training.evaluate(evaluate, task.metric, epoch)
+        if watch is not None:
+            rate, latest = training.optimiser.param_groups[0]["lr"], training.rows[-1] if training.rows else None
+            watch(
+                Progress(
+                    state.step, recipe.steps, int(epoch), state.images, state.seconds, loss, rate, latest, is_evaluated
+                )
+            )
+        is_asked = stop is not None and stop.is_requested
+        if is_evaluated or is_asked or time.monotonic() - saved > recipe.checkpoint_seconds:
+            training.save()
+            saved = time.monotonic()
+        if stop is not None and is_asked and not state.is_finished:
+            raise stop.exception(folder.path)
+    return state
+
+
+def endless(batches: TrainBatches, position: int) -> Iterator[Batch]:
+    """Epoch after epoch, from the given number of batches on."""
+    batches.epoch, batches.step = divmod(position, len(batches))
+    while True:
+        yield from batches

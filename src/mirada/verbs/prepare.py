@@ -1,0 +1,156 @@
+"""From the data section of a configuration to images, split, normalisation and task."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+from mirada.config.schema import AugmentConfig, Config, DataConfig
+from mirada.data import (
+    Augmentation,
+    ImageTable,
+    MemoryImages,
+    Normalisation,
+    Split,
+    StreamedImages,
+    augmentation_named,
+    flipping_is_safe,
+    infer_shape,
+    make_split,
+    open_images,
+    open_source,
+    require_trainable,
+)
+from mirada.errors import MiradaError
+from mirada.tasks.image import Task, task_of
+
+LoadProgress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Data that is ready to train on."""
+
+    store: MemoryImages | StreamedImages
+    split: Split
+    normalisation: Normalisation
+    fit: str
+
+    @property
+    def table(self) -> ImageTable:
+        return self.store.table
+
+    @property
+    def held_out(self) -> str:
+        """The side on which the final result is measured: test, or val where the data brings no test images."""
+        return "test" if len(self.split.test) else "val"
+
+    def task(self, config: Config) -> Task:
+        return task_of(
+            self.table,
+            self.split.train,
+            label_smoothing=config.train.label_smoothing,
+            weigh_classes=config.train.class_weights,
+        )
+
+    def describe(self) -> dict:
+        """data.json"""
+        table, split = self.table, self.split
+        described = {
+            "source": table.source,
+            "kind": table.kind,
+            "task": table.task,
+            "class_names": list(table.class_names),
+            "target_names": list(table.target_names),
+            "image_size": list(self.store.shape.size),
+            "in_channels": self.store.shape.channels,
+            "fit": self.fit,
+            "normalisation": dataclasses.asdict(self.normalisation),
+            "held_out": self.held_out,
+            "num_images": {name: len(split.rows(name)) for name in ("train", "val", "test")},
+            "checksum": table.checksum(),
+            "notes": [*table.notes, *split.notes],
+            "broken": [dataclasses.asdict(image) for image in self.store.broken],
+            "split": split.to_dict(),
+        }
+        if table.task == "regression":
+            targets = table.targets[split.train].astype(float)
+            described |= {"target_mean": targets.mean(0).tolist(), "target_std": targets.std(0).tolist()}
+        else:
+            described["class_counts"] = {
+                name: table.class_counts(split.rows(name)).tolist() for name in ("train", "val", "test")
+            }
+        return described
+
+
+def open_table(data: DataConfig) -> ImageTable:
+    """The source of a configuration."""
+    table = open_source(
+        data.source,
+        task=data.task,
+        path_column=data.path_column,
+        label_column=data.label_column,
+        split_column=data.split_column,
+        group_column=data.group_column,
+        image_root=data.image_root,
+        label_pattern=data.label_pattern,
+    )
+    require_trainable(table)
+    return table
+
+
+def prepare(
+    data: DataConfig, table: ImageTable, *, saved: dict | None = None, progress: LoadProgress | None = None
+) -> Prepared:
+    """Read the images and divide them; with `saved` (the data.json of a run) the division is the saved one."""
+    shape = infer_shape(table)
+    if data.image_size is not None:
+        shape = dataclasses.replace(shape, size=tuple(data.image_size), why="as configured")
+    store = open_images(
+        table,
+        shape,
+        fit=data.fit,
+        workers=data.workers,
+        on_broken=data.on_broken,
+        progress=progress,
+        memory_limit=int(data.memory_gb * 2**30),
+    )
+    if saved is not None:
+        if store.table.checksum() != saved["checksum"]:
+            raise MiradaError(f"{data.source}: the data changed since this run started; restore it or train a new run.")
+        statistics = saved["normalisation"]
+        normalisation = Normalisation(tuple(statistics["mean"]), tuple(statistics["std"]))
+        return Prepared(store, Split.from_dict(saved["split"]), normalisation, data.fit)
+    split = make_split(store.table, seed=data.split_seed, val=data.val, test=data.test, hashes=store.hashes())
+    return Prepared(store, split, store.normalisation(split.train), data.fit)
+
+
+def augmentation_for(config: AugmentConfig, prepared: Prepared) -> Augmentation:
+    """The configured recipe, without what the data cannot bear."""
+    recipe = augmentation_named(config.strength)
+    given = {name: value for name, value in config if name != "strength" and value is not None}
+    if "flip" not in given and not flipping_is_safe(prepared.table.class_names, prepared.store.shape.channels):
+        given["flip"] = 0.0
+    if prepared.table.task == "regression":
+        given |= {"mixup": 0.0, "cutmix": 0.0}
+    return dataclasses.replace(recipe, **given)
+
+
+def device_named(name: str) -> torch.device:
+    """auto: the accelerator torch finds, else the CPU."""
+    if name == "auto":
+        return torch.accelerator.current_accelerator() or torch.device("cpu") if _has_accelerator() else torch.device("cpu")
+    try:
+        device = torch.device(name)
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise MiradaError(f"device {name!r} cannot be used here ({reason}); use cpu or auto.") from error
+    return device
+
+
+def _has_accelerator() -> bool:
+    return torch.accelerator.is_available()
