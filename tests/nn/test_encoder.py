@@ -63,9 +63,7 @@ def test_G3_stack_with_final_norm_equals_torch(norm_first):
     ours, x, valid = encoder(norm_first), tokens(), padding()
     pairs = of_stack(ours, theirs, of_encoder_layer)
     copy(pairs, ours)
-    assert_same_result_and_gradients(
-        ours(x, valid_BM=valid), theirs(x, src_key_padding_mask=~valid), [x], pairs
-    )
+    assert_same_result_and_gradients(ours(x, valid_BM=valid), theirs(x, src_key_padding_mask=~valid), [x], pairs)
 
 
 def test_D4_without_a_final_norm_pre_norm_output_grows_with_depth():

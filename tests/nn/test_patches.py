@@ -8,7 +8,16 @@ from torch import nn
 from torch.nn import functional as F
 
 from mirada.errors import MiradaError
-from mirada.nn import ClassToken, ConvPatches, ConvStem, ExtraTokens, LinearPatches, ShiftedPatches, image_of, patches_of
+from mirada.nn import (
+    ClassToken,
+    ConvPatches,
+    ConvStem,
+    ExtraTokens,
+    LinearPatches,
+    ShiftedPatches,
+    image_of,
+    patches_of,
+)
 from mirada.nn.patches import diagonal_shifts, fit
 
 B, C, D = 2, 3, 13

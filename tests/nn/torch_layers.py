@@ -23,9 +23,7 @@ def residual(norm_first: bool):
 
 
 def encoder_layer(norm_first: bool) -> EncoderLayer:
-    return EncoderLayer(
-        Attention(Concatenated(DIM, HEADS)), MLP(DIM, HIDDEN, nn.ReLU()), residual(norm_first)
-    ).double()
+    return EncoderLayer(Attention(Concatenated(DIM, HEADS)), MLP(DIM, HIDDEN, nn.ReLU()), residual(norm_first)).double()
 
 
 def decoder_layer(norm_first: bool) -> DecoderLayer:
