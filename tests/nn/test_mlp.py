@@ -11,7 +11,7 @@ from torch import nn
 from mirada.nn import MLP, GatedMLP, QuickGELU
 
 B, N, D, HIDDEN = 2, 5, 7, 11
-EXACT = dict(atol=1e-9, rtol=1e-7)
+EXACT = {"atol": 1e-9, "rtol": 1e-7}
 
 
 def tokens() -> torch.Tensor:

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 from mirada.nn import TokenBatchNorm
 
 B, N, D = 3, 5, 16
-EXACT = dict(atol=1e-9, rtol=1e-7)
+EXACT = {"atol": 1e-9, "rtol": 1e-7}
 
 
 def tokens() -> torch.Tensor:

@@ -21,7 +21,7 @@ from mirada.nn import (
 from mirada.nn.patches import diagonal_shifts, fit
 
 B, C, D = 2, 3, 13
-EXACT = dict(atol=1e-9, rtol=1e-7)
+EXACT = {"atol": 1e-9, "rtol": 1e-7}
 EMBEDDINGS = pytest.mark.parametrize("embedding", [LinearPatches, ConvPatches, ShiftedPatches])
 
 

@@ -10,7 +10,7 @@ from mirada.core import Attention, Concatenated, record
 from mirada.nn import AttentionPooling, ClassToken, Mean, SequencePooling
 
 B, N, D = 3, 11, 14
-EXACT = dict(atol=1e-9, rtol=1e-7)
+EXACT = {"atol": 1e-9, "rtol": 1e-7}
 
 POOLINGS = {
     "mean": lambda: Mean(),

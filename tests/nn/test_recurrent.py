@@ -1,4 +1,4 @@
-"""Recurrent networks: equal to torch's, blind to padding; decoders that look back, with every score, learn to reverse."""
+"""Recurrent networks: equal to torch's, blind to padding; decoders with attention learn to reverse, with every score."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mirada.errors import MiradaError
 from mirada.nn import BahdanauDecoder, ElmanCell, LuongDecoder, RecurrentEncoder, TokenEmbedding
 
 B, N, M, IN, D = 3, 7, 11, 5, 13
-EXACT = dict(atol=1e-9, rtol=1e-7)
+EXACT = {"atol": 1e-9, "rtol": 1e-7}
 KINDS = pytest.mark.parametrize("kind", [nn.RNN, nn.GRU, nn.LSTM])
 DECODERS = pytest.mark.parametrize("make", [BahdanauDecoder, LuongDecoder])
 SCORES = {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 import torch
 from torch import nn
@@ -10,7 +12,7 @@ from mirada.errors import MiradaError
 from mirada.nn import MLP, LayerScale, PostNorm, PreNorm, StochasticDepth, pre_norm, rising_rates
 
 B, N, D = 3, 5, 7
-EXACT = dict(atol=1e-9, rtol=1e-7)
+EXACT = {"atol": 1e-9, "rtol": 1e-7}
 
 
 def tokens() -> torch.Tensor:
@@ -67,7 +69,7 @@ def test_D6_depth_sweep_of_the_gradient_with_and_without_residual():
     depths = (2, 4, 8, 16, 32)
     plain = [gradient_at_first_layer(depth, lambda inner: inner) for depth in depths]
     residual = [gradient_at_first_layer(depth, pre_norm(lambda: nn.LayerNorm(32))) for depth in depths]
-    assert all(deep < shallow / 2 for shallow, deep in zip(plain, plain[1:], strict=False)), plain
+    assert all(deep < shallow / 2 for shallow, deep in itertools.pairwise(plain)), plain
     assert plain[-1] < 1e-5 * plain[0], plain
     assert max(residual) / min(residual) < 5, residual
 

@@ -1,4 +1,4 @@
-"""Our layers beside torch's: pairs of (our parameter, torch's parameter), which are copied and whose gradients must agree."""
+"""Our layers beside torch's: pairs of parameters (ours, torch's) that are copied and whose gradients must agree."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mirada.core import Attention, Concatenated, causal
 from mirada.nn import MLP, Decoder, DecoderLayer, Encoder, EncoderLayer, post_norm, pre_norm
 
 DIM, HEADS, HIDDEN = 14, 7, 23
-EXACT = dict(atol=1e-9, rtol=1e-7)  # in float64; the requirement is 1e-6
+EXACT = {"atol": 1e-9, "rtol": 1e-7}  # in float64; the requirement is 1e-6
 
 # Ours, torch's, and which third of torch's in-projection.
 Pair = tuple[nn.Parameter, nn.Parameter, slice]
