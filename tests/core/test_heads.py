@@ -242,6 +242,22 @@ def test_re_attention_mixes_weights_across_heads():
     torch.testing.assert_close(layer(x), layer.heads.join(expected @ layer.heads.values(x)))
 
 
+def test_re_attention_stays_within_the_neighbourhood():
+    """Θ has a bias and the normalisation a shift: neither may reach the future or padding."""
+    layer = Attention(ReAttention(D, H), neighbours=causal()).double()
+    nn.init.normal_(layer.attend.mix.norm.bias)
+    x = torch.randn(B, N, D, dtype=torch.float64)
+    valid = torch.ones(B, N, dtype=torch.bool)
+    valid[1, 3:] = False
+    hidden = ~(torch.ones(N, N).tril().bool() & valid[:, None, None, :]).expand(B, H, N, N)
+    assert not recorded(layer, x, valid_BM=valid)[hidden].any()
+
+    layer.eval()
+    changed = x.clone()
+    changed[:, 3:] += 1
+    torch.testing.assert_close(layer(changed)[:, :3], layer(x)[:, :3])
+
+
 @pytest.mark.parametrize("kind", [Concatenated, Collaborative])
 def test_query_heads_may_share_key_and_value_heads(kind):
     grouped = Attention(kind(D, 4, num_key_heads=2)).double()

@@ -45,8 +45,13 @@ def allowed_pairs(call: Call) -> Tensor | None:
 
 def weights(call: Call) -> Tensor:
     """What multiplies the values: (B, H, N, M), after mixing, before dropout."""
-    weights_BHNM = masked_softmax(biased_logits(call), allowed_pairs(call))
-    return weights_BHNM if call.mix is None else call.mix(weights_BHNM)
+    allowed = allowed_pairs(call)
+    weights_BHNM = masked_softmax(biased_logits(call), allowed)
+    if call.mix is None:
+        return weights_BHNM
+    # Mixing may shift every entry: who is not a neighbour must stay out.
+    mixed_BHNM = call.mix(weights_BHNM)
+    return mixed_BHNM if allowed is None else mixed_BHNM.masked_fill(~allowed, 0.0)
 
 
 def combine(call: Call, weights_BHNM: Tensor) -> Tensor:
