@@ -1,4 +1,4 @@
-"""Recurrent networks: equal to torch's, blind to padding; decoders with attention learn to reverse, with every score."""
+"""Recurrent networks: equal to torch's, blind to padding; decoders with attention learn to reverse."""
 
 from __future__ import annotations
 
