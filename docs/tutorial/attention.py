@@ -1,3 +1,4 @@
+# ruff: noqa: E402 (each section imports the parts that it introduces)
 # %% [markdown]
 # # Attention, step by step
 #
@@ -12,34 +13,6 @@ import torch
 from drawing import ACCENT, BLUE, FAINT, GREEN, PURPLE, heatmap, line_graph, mask_matrix, plane_graph, show
 from torch import nn
 from torch.nn import functional as F
-
-from mirada.core import (
-    Additive,
-    Attend,
-    Attention,
-    BiasTable,
-    Bilinear,
-    Collaborative,
-    Concatenated,
-    Dot,
-    Edges,
-    Fixed,
-    Grid,
-    Learned,
-    Rotary,
-    ScaledDot,
-    Score,
-    Sinusoidal,
-    Strided,
-    Windows,
-    causal,
-    full,
-    kernels,
-    line,
-    plane,
-    record,
-    window,
-)
 
 torch.manual_seed(0)
 
@@ -92,6 +65,8 @@ show(
 # logarithms. Tensors have four dimensions: batch, heads, tokens, channels.
 
 # %%
+from mirada.core import Attend, Dot
+
 query = torch.ones(1, 1, 1, 1)
 keys = weights.log().reshape(1, 1, 6, 1)
 mixed = Attend(score=Dot())(query, keys, values.reshape(1, 1, 6, 2))
@@ -127,6 +102,8 @@ assert torch.allclose(table[creature, 1:3], torch.tensor([0.4013, 0.5987]), atol
 # shows its weights:
 
 # %%
+from mirada.core import ScaledDot, record
+
 attend = Attend(score=ScaledDot())
 with record(attend) as maps:
     attend(q[None, None], k[None, None], torch.randn(1, 1, 8, 5))
@@ -212,6 +189,8 @@ show(
 #     additive   vᵀ tanh(W_q q + W_k k)           Bahdanau 2015
 
 # %%
+from mirada.core import Additive, Bilinear
+
 x = torch.randn(1, 1, 8, 6)  # eight words, six channels, one head
 scores = {"dot": Dot(), "bilinear": Bilinear(6, 6), "additive": Additive(6, 6, hidden_dim=16)}
 score_maps = {}
@@ -249,6 +228,8 @@ show(
 #     h_i = Σ_{j ∈ N_i} α(x_i, x_j) v_j         the weights α of each i sum to one over its own neighbours
 
 # %%
+from mirada.core import Edges, Fixed, Grid, Strided, Windows, causal, full, line, plane, window
+
 sequence, image = line(12), plane(4, 4)
 ring_and_chords = [(i, (i + 1) % 12) for i in range(12)] + [(0, 5), (2, 9), (3, 7), (6, 10)]
 edges = torch.tensor([pair for i, j in ring_and_chords for pair in ((i, j), (j, i))]).T
@@ -302,6 +283,8 @@ show(
 # Neighbourhoods combine with `&` and `|`. Three facts follow from the picture, and hold exactly:
 
 # %%
+from mirada.core import Attention, Concatenated
+
 x = torch.randn(2, 12, 8)
 layer = Attention(Concatenated(dim=8, num_heads=2))
 
@@ -324,6 +307,8 @@ assert (two_steps > 0).equal(torch.ones(16, 16, dtype=torch.bool).tril())
 # same way, nothing else changes: *the dog bites the man* and *the man bites the dog* are the same to it.
 
 # %%
+from mirada.core import Sinusoidal
+
 order = torch.randperm(12)
 assert torch.allclose(layer(x[:, order]), layer(x)[:, order], atol=1e-6)
 
@@ -361,6 +346,8 @@ assert torch.allclose(code[3:, :2], code[:-3, :2] @ turn)  # the same for every 
 # Put the same query and the same key at every position, and both show their stripes:
 
 # %%
+from mirada.core import BiasTable, Rotary
+
 rotary = Rotary(head_dim=16)
 q, k = torch.randn(1, 1, 1, 16).expand(-1, -1, 24, -1), torch.randn(1, 1, 1, 16).expand(-1, -1, 24, -1)
 rotary_logits = ScaledDot()(rotary(q, line(24)), rotary(k, line(24)))[0, 0]
@@ -423,6 +410,8 @@ assert torch.allclose(out, summed, atol=1e-6)
 # then shrunk.
 
 # %%
+from mirada.core import Collaborative
+
 shared = Collaborative(dim=12, num_heads=3)
 shared.load_concatenated(heads)
 assert torch.allclose(Attention(shared, score=ScaledDot(shared.scale))(x), out, atol=1e-6)
@@ -494,6 +483,8 @@ show(
 # serves everything; the others never compute pairs that the neighbourhood excludes. All give the same numbers:
 
 # %%
+from mirada.core import kernels
+
 q, k, v = torch.randn(3, 1, 2, 144, 8)
 for name, neighbours, places in [
     ("block local", window(5), line(144)),
@@ -514,6 +505,9 @@ for name, neighbours, places in [
 
 
 # %%
+from mirada.core import Score
+
+
 class CountingDot(Score):
     """q kᵀ, and how many pairs were compared."""
 
@@ -564,6 +558,9 @@ show(
 
 
 # %%
+from mirada.core import Learned
+
+
 class Reverser(nn.Module):
     def __init__(self, num_symbols=11, length=9, dim=32):
         super().__init__()
