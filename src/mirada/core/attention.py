@@ -20,6 +20,7 @@ from mirada.core.places import Places, line
 from mirada.core.position.relative import Relative
 from mirada.core.position.rotary import Rotary
 from mirada.core.score import ScaledDot, Score
+from mirada.errors import MiradaError
 
 
 class Attend(nn.Module):
@@ -144,6 +145,8 @@ class Attention(nn.Module):
         def project() -> tuple[Tensor, Tensor]:
             return self._turn(self.heads.keys(memory), memory_places), self.heads.values(memory)
 
+        if cache is not None and self.rotary is not None and places is None:
+            raise MiradaError("rotary cross-attention with a cache needs `places`: the cache does not count the queries")
         k, v = project() if cache is None else cache.memory(self, project)
         return self._turn(self.heads.queries(x), places), k, v
 

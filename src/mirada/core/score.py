@@ -28,7 +28,8 @@ class Score(nn.Module):
 
     def pairs(self, q_BHNK: Tensor, k_BHMK: Tensor, i_E: Tensor, j_E: Tensor) -> Tensor:
         """logits_BHE of the pairs (i, j) only."""
-        return self(q_BHNK[..., i_E, :].unsqueeze(-2), k_BHMK[..., j_E, :].unsqueeze(-2))[..., 0, 0]
+        # index_select and not [..., i_E, :]: its gradient adds up in a fixed order on any number of threads.
+        return self(q_BHNK.index_select(-2, i_E).unsqueeze(-2), k_BHMK.index_select(-2, j_E).unsqueeze(-2))[..., 0, 0]
 
 
 class DotScore(Score):
@@ -43,7 +44,7 @@ class DotScore(Score):
 
     def pairs(self, q_BHNK: Tensor, k_BHMK: Tensor, i_E: Tensor, j_E: Tensor) -> Tensor:
         q, scale = self.as_dot(q_BHNK)
-        return (q[..., i_E, :] * k_BHMK[..., j_E, :]).sum(-1) * scale
+        return (q.index_select(-2, i_E) * k_BHMK.index_select(-2, j_E)).sum(-1) * scale
 
 
 class ScaledDot(DotScore):
@@ -121,7 +122,7 @@ class GraphAdditive(Score):
         self.key_weight = nn.Parameter(torch.empty(num_heads, head_dim, 1))
         self.negative_slope = negative_slope
         for weight in (self.query_weight, self.key_weight):
-            # Glorot over (heads, width), as the published code does.
+            # Glorot over (heads, width).
             bound = math.sqrt(6 / (num_heads + head_dim))
             nn.init.uniform_(weight, -bound, bound)
 
@@ -134,7 +135,7 @@ class GraphAdditive(Score):
 
     def pairs(self, q_BHNK: Tensor, k_BHMK: Tensor, i_E: Tensor, j_E: Tensor) -> Tensor:
         of_query, of_key = self._terms(q_BHNK, k_BHMK)
-        return F.leaky_relu(of_query[..., i_E] + of_key[..., j_E], self.negative_slope)
+        return F.leaky_relu(of_query.index_select(-1, i_E) + of_key.index_select(-1, j_E), self.negative_slope)
 
 
 class SoftCapped(Score):
