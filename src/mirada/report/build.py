@@ -1,0 +1,112 @@
+"""From a run folder to report.html and figures/."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+
+import jinja2
+
+from mirada.errors import MiradaError
+from mirada.report import facts
+from mirada.report.attention import AttentionPictures, attention_pictures, colour_bar
+from mirada.report.classes import class_section
+from mirada.report.contents import Contents, read_contents
+from mirada.report.curves import learning_curves
+from mirada.report.examples import Row, Tile, montage, random_rows, tiles, worst_rows
+from mirada.report.headline import headline
+from mirada.report.held_out import Reader, open_held_out, picture_uri
+from mirada.report.labels import label_section
+from mirada.report.numbers import number_section
+from mirada.report.style import Drawing
+from mirada.train.files import write_atomically, write_text
+
+HERE = Path(__file__).parent
+SECTION_OF_TASK = {"single-label": class_section, "multi-label": label_section, "regression": number_section}
+
+
+def build_report(run_path: str | Path) -> Path:
+    """Write `<run>/report.html` and the figures; what is missing in the run is said in the report."""
+    run = read_contents(run_path)
+    if run.task not in SECTION_OF_TASK:
+        raise MiradaError(f"{run.folder.data}: the task {run.task!r} has no report.")
+    page = {
+        "run": run,
+        "date": datetime.datetime.now().astimezone().strftime("%Y-%m-%d"),
+        "headline": headline(run),
+        "curves": learning_curves(run),
+        "scores": SECTION_OF_TASK[run.task](run) if run.result else None,
+        **_pictures(run),
+        "data": facts.data_facts(run),
+        "model": facts.model_facts(run),
+        "training": facts.training_facts(run),
+        "repeat": facts.repeat_facts(run),
+    }
+    for drawing in _drawings(page):
+        content = drawing.light
+        write_atomically(run.folder.figures / f"{drawing.name}.png", lambda path, c=content: path.write_bytes(c))
+    write_text(run.folder.report, render(page))
+    return run.folder.report
+
+
+def render(page: dict) -> str:
+    """Everything that comes from the run is escaped: names of classes and files are other people's text."""
+    loader = jinja2.FileSystemLoader(HERE)
+    environment = jinja2.Environment(
+        loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters["uri"] = picture_uri
+    return environment.get_template("report.html.j2").render(page)
+
+
+def _pictures(run: Contents) -> dict:
+    """Images of the run, or the sentence that says why there are none."""
+    page: dict = {"mistakes": [], "examples": [], "attention": None, "colour_bar": picture_uri(colour_bar())}
+    page |= {"montages": [], "no_pictures": None, "no_attention": None}
+    if not run.predictions:
+        reason = "There are no predictions of held-out images in this run."
+        return page | {"no_pictures": reason, "no_attention": reason}
+    drawn = random_rows(run)
+    try:
+        reader = open_held_out(run)
+        page["examples"] = tiles(run, drawn, reader)
+        page["mistakes"] = tiles(run, worst_rows(run), reader)
+    except MiradaError as error:
+        reason = f"The held-out images cannot be shown: {error}"
+        return page | {"no_pictures": reason, "no_attention": reason}
+    page["montages"] += [montage("predictions", page["examples"])]
+    page["montages"] += [montage("mistakes", page["mistakes"])] if page["mistakes"] else []
+    page["attention"], page["no_attention"] = _attention(run, drawn, reader)
+    if page["attention"]:
+        page["montages"].append(montage("attention", _side_by_side(page["attention"])))
+    return page
+
+
+def _attention(run: Contents, rows: list[Row], reader: Reader) -> tuple[AttentionPictures | None, str | None]:
+    try:
+        return attention_pictures(run, rows, reader), None
+    except MiradaError as error:
+        return None, f"No attention is shown: {str(error).rstrip('.')}."
+
+
+def _side_by_side(pictures: AttentionPictures) -> list[Tile]:
+    return [
+        tile
+        for shown in pictures.overlays
+        for tile in (shown.tile, Tile(shown.picture, shown.tile.name, (("", "attention"),), None))
+    ]
+
+
+def _drawings(page: dict) -> list[Drawing]:
+    """Every figure anywhere in the page."""
+    found: list[Drawing] = []
+    waiting: list[object] = [value for key, value in page.items() if key != "run"]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, Drawing):
+            found.append(value)
+        elif isinstance(value, dict):
+            waiting += value.values()
+        elif isinstance(value, list):
+            waiting += value
+    return found

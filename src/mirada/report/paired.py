@@ -1,0 +1,94 @@
+"""Which of two models is better on the same images, and is it clear?
+
+McNemar's exact test:  b, c images that only one of the two gets right;  p = 2 P(X ≤ min(b, c)),  X ~ Binomial(b + c, ½)
+Paired bootstrap:      metric(model, rows) − metric(baseline, rows) over rows drawn with replacement
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import binomtest
+
+from mirada.report.contents import Contents
+from mirada.tasks.intervals import bootstrap
+from mirada.tasks.scores import r2
+
+
+@dataclass(frozen=True)
+class Mcnemar:
+    only_model: int
+    only_baseline: int
+    p: float
+
+    @property
+    def is_clear(self) -> bool:
+        return self.p < 0.05
+
+
+@dataclass(frozen=True)
+class Difference:
+    low: float
+    high: float
+
+    @property
+    def is_clear(self) -> bool:
+        return self.low > 0 or self.high < 0
+
+
+def compare(run: Contents) -> Mcnemar | Difference | None:
+    """The paired comparison of a run with its baseline; None where the predictions are not of the same images."""
+    if run.baseline is None:
+        return None
+    ours, theirs = run.predictions, run.baseline.predictions
+    if not ours or [(row["name"], row["row"]) for row in ours] != [(row["name"], row["row"]) for row in theirs]:
+        return None
+    if run.task == "single-label":
+        return mcnemar(_right(ours), _right(theirs))
+    if run.task == "multi-label":
+        return paired_difference(_f1_of_rows(ours), _f1_of_rows(theirs), len(ours))
+    names = run.data["target_names"]
+    return paired_difference(_r2_of_rows(ours, names), _r2_of_rows(theirs, names), len(ours))
+
+
+def mcnemar(right_model: np.ndarray, right_baseline: np.ndarray) -> Mcnemar:
+    only_model = int((right_model & ~right_baseline).sum())
+    only_baseline = int((~right_model & right_baseline).sum())
+    differing = only_model + only_baseline
+    p = binomtest(only_model, differing, 0.5).pvalue if differing else 1.0
+    return Mcnemar(only_model, only_baseline, float(p))
+
+
+RowMetric = Callable[[np.ndarray], float]
+
+
+def paired_difference(model: RowMetric, baseline: RowMetric, num_rows: int) -> Difference:
+    return Difference(*bootstrap(lambda rows: model(rows) - baseline(rows), num_rows))
+
+
+def label_set(text: str) -> set[str]:
+    return {name for name in text.split(";") if name}
+
+
+def _right(rows: list[dict[str, str]]) -> np.ndarray:
+    return np.array([row["predicted"] == row["target"] for row in rows])
+
+
+def _f1_of_rows(rows: list[dict[str, str]]) -> RowMetric:
+    """Micro F1 = 2 Σ hits / Σ (targets + predictions)."""
+    pairs = [(label_set(row["target"]), label_set(row["predicted"])) for row in rows]
+    hits = np.array([len(target & predicted) for target, predicted in pairs])
+    total = np.array([len(target) + len(predicted) for target, predicted in pairs])
+    return lambda chosen: 2 * hits[chosen].sum() / total[chosen].sum() if total[chosen].sum() else 1.0
+
+
+def _r2_of_rows(rows: list[dict[str, str]], names: list[str]) -> RowMetric:
+    target, predicted = (columns(rows, word, names) for word in ("target", "predicted"))
+    return lambda chosen: r2(target[chosen], predicted[chosen])
+
+
+def columns(rows: list[dict[str, str]], word: str, names: list[str]) -> np.ndarray:
+    """(N, T) numbers of the columns `word_<name>`."""
+    return np.array([[float(row[f"{word}_{name}"]) for name in names] for row in rows])
