@@ -1,0 +1,60 @@
+"""All verbs under one command."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from mirada import __version__
+from mirada.cli import check, evaluate, export, predict, presets, report, resume, systems, train
+from mirada.cli.failures import told
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    # Plain text: examples keep their lines and their square brackets, and help needs no more imports.
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+
+def show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"mirada {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def mirada(
+    version: Annotated[
+        bool, typer.Option("--version", callback=show_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Train, compare, explain and serve attention models on your own data, on a laptop.
+
+    \b
+    Example:
+      mirada check photos/                 look at the data
+      mirada train photos/                 train, judge and report a model and its baseline
+      mirada predict runs/vit-photos new/  use it
+
+    A source of data is a folder with a folder per class, a .csv, .tsv or .parquet table of paths and labels, an .npz
+    archive, a folder of IDX files, or a sample set: digits, photos.
+    """
+
+
+# In the order of a project's life; the words fit into the list of commands on a narrow terminal.
+for verb, words in (
+    (check.check, "Look at the data before training."),
+    (train.train, "Train a model, judge it and write a report."),
+    (resume.resume, "Continue a run that was stopped."),
+    (evaluate.evaluate, "Measure a trained model on labelled images."),
+    (predict.predict, "Say what a trained model sees in images."),
+    (report.report, "Write the report of a run again."),
+    (export.export, "Write the model of a run as files for elsewhere."),
+    (systems.systems, "List the models that can be trained, or show one."),
+    (presets.presets, "List the shipped presets, or show one."),
+):
+    app.command(short_help=words)(told(verb))

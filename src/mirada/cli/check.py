@@ -1,0 +1,50 @@
+"""mirada check"""
+
+from __future__ import annotations
+
+import json as json_format
+from typing import Annotated
+
+import typer
+
+from mirada.cli.failures import USER_ERROR
+from mirada.cli.options import Level, LogLevel, Quiet, Settings, Verbose, start_logging
+
+
+def check(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="SOURCE",
+            help="Labelled images: a folder, table, .npz, IDX folder or sample set.",
+            show_default=False,
+        ),
+    ],
+    settings: Settings = None,
+    near: Annotated[bool, typer.Option("--near", help="Also look for images that are nearly identical.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+    quiet: Quiet = False,
+    log_level: LogLevel = Level.warning,
+    verbose: Verbose = False,
+) -> None:
+    """Look at the data before training: counts, sizes, broken files, balance, duplicates, leaks between splits.
+
+    The exit code is 0 if one can train on it, with or without warnings, and 2 if not.
+
+    \b
+    Example:
+      mirada check photos/
+      mirada check labels.csv data.label_column=species --near
+      mirada check photos/ --json > photos.json
+    """
+    start_logging(log_level, verbose, quiet)
+    from mirada.cli.waiting import counted
+    from mirada.data import render
+    from mirada.verbs.check import check as verb
+
+    with counted("looking at images", quiet) as progress:
+        inspection = verb(source, settings=settings or (), near_duplicates=near, progress=progress)
+    if not quiet:
+        print(json_format.dumps(inspection.to_dict(), indent=1, ensure_ascii=False) if json else render(inspection))
+    if inspection.problems:
+        raise typer.Exit(USER_ERROR)

@@ -1,0 +1,51 @@
+"""mirada evaluate"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from mirada.cli.options import Device, Level, LogLevel, Quiet, Run, Settings, Verbose, split_settings, start_logging
+from mirada.errors import MiradaError
+
+
+def evaluate(
+    run: Run,
+    source: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="SOURCE",
+            help="Other labelled images with the same classes; left out: the run's own held-out images.",
+        ),
+    ] = None,
+    settings: Settings = None,
+    device: Device = None,
+    quiet: Quiet = False,
+    log_level: LogLevel = Level.warning,
+    verbose: Verbose = False,
+) -> None:
+    """Measure a trained model on its held-out images, or on other labelled images.
+
+    Prints the metric with its 95 % interval and writes evaluation-<source>.json and .csv into the run folder. Classes
+    of the other images are matched by name.
+
+    \b
+    Example:
+      mirada evaluate runs/vit-photos
+      mirada evaluate runs/vit-photos other_photos/
+      mirada evaluate runs/vit-photos other.csv data.label_column=species
+    """
+    start_logging(log_level, verbose, quiet)
+    words, rest = split_settings([source, *(settings or [])])
+    if len(rest) > 1:
+        raise MiradaError(f"{rest[1]!r} is not a setting; write it as key.sub=value, for example data.fit=pad.")
+
+    from mirada.cli.summary import show_evaluation
+    from mirada.cli.waiting import counted
+    from mirada.verbs.evaluate import evaluate as verb
+
+    with counted("reading images", quiet) as progress:
+        evaluation = verb(run, rest[0] if rest else None, settings=words, device=device or "auto", progress=progress)
+    if not quiet:
+        show_evaluation(evaluation.result, evaluation.files)

@@ -1,0 +1,45 @@
+"""mirada export"""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mirada.cli.options import Level, LogLevel, Quiet, Run, Verbose, start_logging
+
+
+class Format(str, Enum):
+    safetensors = "safetensors"
+    onnx = "onnx"
+
+
+def export(
+    run: Run,
+    to: Annotated[Format, typer.Option(help="Kind of file.")] = Format.safetensors,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Folder for the files; by default RUN/export.")
+    ] = None,
+    quiet: Quiet = False,
+    log_level: LogLevel = Level.warning,
+    verbose: Verbose = False,
+) -> None:
+    """Write the best model of a run as files for elsewhere, with class names and normalisation.
+
+    safetensors: a folder that `mirada predict` and mirada.load open like a run. onnx: model.onnx for any runtime, with
+    a free number of images, written only if it gives the same answers as the model itself.
+
+    \b
+    Example:
+      mirada export runs/vit-photos -o photo_model
+      mirada export runs/vit-photos --to onnx -o photo_model
+    """
+    start_logging(log_level, verbose, quiet)
+    from mirada.verbs.export import export as verb
+
+    files = verb(run, to=to.value, out=out)
+    if not quiet:
+        for file in files:
+            print(f"wrote {file}")

@@ -1,0 +1,64 @@
+"""How a command ends when something is wrong: one sentence on stderr and an exit code, never a traceback."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable
+
+import typer
+
+from mirada.errors import MiradaError
+
+USER_ERROR, UNEXPECTED, INTERRUPTED = 2, 1, 130
+
+
+def told(verb: Callable[..., None]) -> Callable[..., None]:
+    """The verb, with what it raises told in a sentence. MIRADA_DEBUG=1 shows the traceback too."""
+
+    @functools.wraps(verb)
+    def command(*args, **kwargs) -> None:
+        try:
+            verb(*args, **kwargs)
+        except (typer.Exit, typer.Abort):
+            raise
+        except BrokenPipeError:  # the reader of our output has seen enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(UNEXPECTED) from None
+        except (Exception, KeyboardInterrupt) as error:
+            if os.environ.get("MIRADA_DEBUG") == "1":
+                traceback.print_exc()
+            sentence, code = explained(error)
+            print(f"mirada: {sentence}", file=sys.stderr)
+            raise typer.Exit(code) from None
+
+    return command
+
+
+def explained(error: BaseException) -> tuple[str, int]:
+    """What to say and the exit code."""
+    if isinstance(error, MiradaError):
+        return str(error), USER_ERROR
+    if isinstance(error, KeyboardInterrupt):
+        return "Stopped.", INTERRUPTED
+    stopping = sys.modules.get("mirada.train.stopping")  # not loaded: nothing was training
+    if stopping is not None and isinstance(error, stopping.Stopped):
+        return str(error), error.exit_code
+    reason = " ".join(str(error).split())
+    reason = reason if len(reason) <= 200 else reason[:197] + "..."
+    return f"unexpected {type(error).__name__} ({reason}); the details are in {write_details(error)}.", UNEXPECTED
+
+
+def write_details(error: BaseException) -> str:
+    text = "".join(traceback.format_exception(error))
+    try:
+        with tempfile.NamedTemporaryFile(
+            "w", prefix="mirada-error-", suffix=".txt", delete=False, encoding="utf-8"
+        ) as file:
+            file.write(text)
+        return file.name
+    except OSError:
+        return "the traceback that MIRADA_DEBUG=1 shows"

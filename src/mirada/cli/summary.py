@@ -1,0 +1,68 @@
+"""What is printed when a run or an evaluation ends."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from mirada.cli.progress import clock
+from mirada.train.folder import RunFolder
+
+SIDES = {"test": "test images", "val": "validation images (the data has no test images)"}
+
+
+def show_run(run: RunFolder) -> None:
+    """The model beside its baseline and the trivial answer, with intervals, and where the report is."""
+    result = run.read_result()
+    table = Table(box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
+    table.title = f"{result['metric']} on {result['n']:,} {SIDES.get(result['split'], result['split'])}"
+    for heading in ("model", "parameters", result["metric"], "95 % interval", "training time"):
+        table.add_column(heading, justify="left" if heading == "model" else "right", no_wrap=True)
+    table.add_row(*row_of(result))
+    if run.baseline.is_finished:
+        table.add_row(*row_of(run.baseline.read_result(), " (baseline)"))
+    trivial = "mean of the training images" if result["task"] == "regression" else "most frequent answer"
+    table.add_row(trivial, "", f"{result['majority']:.4f}", "", "")
+    print_table(table)
+    print(f"run     {run.path}")
+    if run.report.exists():
+        print(f"report  {run.report}")
+
+
+def row_of(result: dict, note: str = "") -> tuple[str, ...]:
+    size = f":{result['size']}" if result.get("size") else ""
+    return (
+        f"{result['system']}{size}{note}",
+        f"{result['num_parameters']:,}",
+        f"{result['value']:.4f}",
+        f"{result['low']:.4f} – {result['high']:.4f}",
+        clock(result["seconds_training"]),
+    )
+
+
+def show_evaluation(result: dict, files: list[Path]) -> None:
+    """The metric with its interval, the other numbers, and the files that were written."""
+    interval = f"{result['low']:.4f} – {result['high']:.4f}, {result['interval']}"
+    print(f"{result['metric']} {result['value']:.4f} ({interval}) on {result['n']:,} images of {result['source']}")
+    shown = {"metric", "value", "low", "high", "n", result["metric"], "seconds_per_image"}
+    others = {name: value for name, value in result.items() if isinstance(value, float) and name not in shown}
+    print(", ".join(f"{name.replace('_', ' ')} {value:.4f}" for name, value in others.items()))
+    for file in files:
+        print(f"wrote {file}")
+
+
+def print_table(table: Table) -> None:
+    """As wide as it needs to be where nobody reads it on a screen, so that no cell is cut."""
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=max(console.measure(table, options=console.options.update(width=10_000)).maximum, 80))
+    console.print(table, highlight=False)
+
+
+def plain(text: object) -> Text:
+    """Text of users and files: brackets in it are not markup."""
+    return Text(str(text))

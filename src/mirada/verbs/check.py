@@ -1,0 +1,42 @@
+"""`mirada check`: what is in the data, before training on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from mirada.config.load import parse_settings, resolve
+from mirada.config.schema import DataConfig
+from mirada.data.check import Inspection, Progress, inspect
+from mirada.errors import MiradaError
+
+READING = (
+    *("task", "path_column", "label_column", "split_column", "group_column"),
+    *("image_root", "label_pattern"),
+)
+
+
+def check(
+    source: str | Path,
+    *,
+    settings: Iterable[str] = (),
+    near_duplicates: bool = False,
+    progress: Progress | None = None,
+) -> Inspection:
+    """Decode every image once and say what was found; `settings` such as "data.label_column=species" are train's."""
+    given = parse_settings(settings)
+    if set(given) - {"data"}:
+        raise MiradaError(f"setting {sorted(set(given) - {'data'})[0]!r} says nothing about data; give data.… only.")
+    config = resolve(given, {"data": {"source": str(source)}})
+    return inspect(
+        source,
+        near_duplicates=near_duplicates,
+        workers=config.data.workers,
+        progress=progress,
+        **reading_options(config.data),
+    )
+
+
+def reading_options(data: DataConfig) -> dict:
+    """What open_source takes of a configuration."""
+    return {name: getattr(data, name) for name in READING}

@@ -1,0 +1,133 @@
+"""`mirada export`: the best model as files for elsewhere."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import logging
+import tempfile
+import warnings
+from pathlib import Path
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from mirada.errors import MiradaError
+from mirada.train.files import write_atomically, write_json
+from mirada.train.folder import RunFolder
+from mirada.verbs.load import Trained, load, model_folder
+
+# What a user of the model must know of the data; the split and the file names stay at home.
+KEPT = (
+    *("task", "class_names", "target_names", "image_size", "in_channels", "fit", "normalisation"),
+    *("target_mean", "target_std", "checksum"),
+)
+TOLERANCE = 1e-4
+BATCHES = (1, 5)  # numbers of images at which the exported model is compared with the model itself
+
+
+def export(
+    run: str | Path | RunFolder, *, to: Literal["safetensors", "onnx"] = "safetensors", out: str | Path | None = None
+) -> list[Path]:
+    """Write the best model of a run into the folder `out` (run/export if None); returns the files.
+
+    safetensors: model.safetensors, model.json and data.json, which mirada.load opens.
+    onnx: model.onnx (input `images`, normalised, (batch, channels, height, width) with a free batch) and data.json,
+    whose content is in the model's metadata too; written only if it agrees with the model.
+    """
+    if to not in WRITERS:
+        raise MiradaError(f"cannot export to {to!r}; expected one of {', '.join(WRITERS)}.")
+    trained = load(run, device="cpu")
+    folder = trained.folder.path / "export" if out is None else Path(out)
+    if (folder / "config.yaml").exists():
+        raise MiradaError(f"{folder}: is the folder of a run; give another folder for the exported files.")
+    described = {key: trained.data[key] for key in KEPT if key in trained.data}
+    files = WRITERS[to](trained, described, folder)
+    write_json(folder / "data.json", described)
+    return [*files, folder / "data.json"]
+
+
+def write_safetensors(trained: Trained, described: dict, folder: Path) -> list[Path]:
+    names = ("model.safetensors", "model.json")
+    for name in names:
+        _copy(model_folder(trained.folder) / name, folder / name)
+    return [folder / name for name in names]
+
+
+def write_onnx(trained: Trained, described: dict, folder: Path) -> list[Path]:
+    require_onnx()
+    with tempfile.TemporaryDirectory() as scratch:
+        made = Path(scratch) / "model.onnx"
+        _make_onnx(trained, described, made)
+        compare_onnx(trained, made)
+        _copy(made, folder / "model.onnx")
+    return [folder / "model.onnx"]
+
+
+WRITERS = {"safetensors": write_safetensors, "onnx": write_onnx}
+
+
+def require_onnx() -> None:
+    missing = [name for name in ("onnx", "onnxscript", "onnxruntime") if importlib.util.find_spec(name) is None]
+    if missing:
+        raise MiradaError(f'exporting to ONNX needs {", ".join(missing)}: pip install "mirada[export]".')
+
+
+def _make_onnx(trained: Trained, described: dict, path: Path) -> None:
+    logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # it tells of torchvision, which nobody asked for
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            program = torch.onnx.export(
+                trained.model,
+                (_noise(trained, 2),),
+                dynamo=True,
+                dynamic_shapes=({0: "batch"},),
+                input_names=["images"],
+                output_names=["outputs"],
+                verbose=False,
+            )
+    except Exception as error:  # the exporter raises many types
+        reason = " ".join(str(error).split())[:200]
+        raise MiradaError(
+            f"{trained.folder.path}: this model cannot be exported to ONNX ({reason}); use --to safetensors."
+        ) from error
+    assert program is not None
+    program.model.metadata_props["mirada"] = json.dumps(described, ensure_ascii=False)
+    program.save(path)
+
+
+def compare_onnx(trained: Trained, path: Path) -> None:
+    """Refuse a file that does not give what the model gives."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    for batch in BATCHES:
+        images = _noise(trained, batch)
+        with torch.inference_mode():
+            wanted = trained.model(images)
+        found = torch.from_numpy(session.run(None, {"images": images.numpy()})[0])
+        difference = (found - wanted).abs().max().item() if found.shape == wanted.shape else float("inf")
+        if not difference <= TOLERANCE:
+            raise MiradaError(
+                f"{trained.folder.path}: the ONNX model differs from the model itself by {difference:.2g} on {batch} "
+                f"images, more than {TOLERANCE:g}, so it was not written; use --to safetensors."
+            )
+
+
+def _noise(trained: Trained, batch: int) -> Tensor:
+    """Normalised images of the right shape; they need not look like anything."""
+    shape = (batch, trained.data["in_channels"], *trained.data["image_size"])
+    return torch.randn(shape, generator=torch.Generator().manual_seed(batch))
+
+
+def _copy(source: Path, target: Path) -> None:
+    content = source.read_bytes()
+    write_atomically(target, lambda partial: _write_bytes(partial, content))
+
+
+def _write_bytes(path: Path, content: bytes) -> None:
+    path.write_bytes(content)

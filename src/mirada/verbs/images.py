@@ -1,0 +1,114 @@
+"""Whatever a caller calls images, as pixels of the size a model was trained at."""
+
+from __future__ import annotations
+
+import glob
+import io
+import os
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from PIL import Image, ImageOps
+
+from mirada.data.decode import decode_image
+from mirada.data.discover import find_images
+from mirada.data.resize import Fit, fit_image, match_channels
+from mirada.errors import MiradaError
+
+PNG_MODES = ("1", "L", "LA", "P", "RGB", "RGBA", "I", "I;16")
+
+
+@dataclass(frozen=True)
+class NamedImage:
+    """A file, or an image in memory, and what to call it."""
+
+    name: str
+    content: str | np.ndarray | Image.Image
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a model takes: (height, width), channels, and how other shapes are fitted."""
+
+    size: tuple[int, int]
+    channels: int
+    fit: Fit
+
+
+def named_images(images: object) -> list[NamedImage]:
+    """A path, folder or pattern; a uint8 array (H, W), (H, W, C) or (N, H, W, C); a Pillow image; or many of these."""
+    if isinstance(images, str | os.PathLike):
+        return [NamedImage(path, path) for path in paths_of(os.fspath(images))]
+    if isinstance(images, Image.Image):
+        return [NamedImage(getattr(images, "filename", "") or "image", images)]
+    if isinstance(images, np.ndarray):
+        return arrays_of(images)
+    if not isinstance(images, Iterable):
+        raise MiradaError(f"{type(images).__name__} is not an image; give paths, uint8 arrays or Pillow images.")
+    named = []
+    for number, image in enumerate(images):
+        found = named_images(image)
+        in_memory = not isinstance(image, str | os.PathLike)
+        named += [NamedImage(f"image[{number}]", one.content) for one in found] if in_memory else found
+    return named
+
+
+def paths_of(word: str) -> list[str]:
+    """The images of a folder or of a pattern, or the one file; a file need not exist: reading it says why not."""
+    if os.path.isdir(word):
+        found = [str(path) for path in find_images(word)]
+        if not found:
+            raise MiradaError(f"{word}: there are no images in this folder.")
+        return found
+    if not os.path.exists(word) and glob.has_magic(word):
+        found = sorted(path for path in glob.glob(word, recursive=True) if Path(path).is_file())
+        if not found:
+            raise MiradaError(f"{word}: no file matches this pattern.")
+        return found
+    return [word]
+
+
+def arrays_of(array: np.ndarray) -> list[NamedImage]:
+    if array.dtype != np.uint8 or array.ndim not in (2, 3, 4) or 0 in array.shape:
+        raise MiradaError(
+            f"an array of {array.dtype} with shape {array.shape} is given, expected uint8 images (H, W), (H, W, C) or "
+            "(N, H, W, C)."
+        )
+    if array.ndim == 4:
+        return [NamedImage(f"image[{number}]", pixels) for number, pixels in enumerate(array)]
+    return [NamedImage("image", array if array.ndim == 3 else array[..., None])]
+
+
+def read_many(images: list[NamedImage], target: Target, batch_size: int) -> Iterator[list[np.ndarray | str]]:
+    """Batches of uint8 (C, H, W), in order; in place of an image that cannot be used, the sentence that says why."""
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for start in range(0, len(images), batch_size):
+            yield list(pool.map(partial(read_or_reason, target=target), images[start : start + batch_size]))
+
+
+def read_or_reason(image: NamedImage, target: Target) -> np.ndarray | str:
+    try:
+        pixels = match_channels(pixels_of(image.content, target.size), target.channels)
+        return fit_image(pixels, target.size, target.fit).transpose(2, 0, 1)
+    except MiradaError as error:
+        reason = str(error)
+        return reason if image.name in reason else f"{image.name}: {reason}"
+
+
+def pixels_of(content: str | np.ndarray | Image.Image, size: tuple[int, int]) -> np.ndarray:
+    if isinstance(content, np.ndarray):
+        return content
+    if isinstance(content, Image.Image):
+        # Written and read back without loss, so that every mode is treated as in a file.
+        stream = io.BytesIO()
+        upright = ImageOps.exif_transpose(content)
+        if upright.mode in PNG_MODES:
+            upright.save(stream, "PNG", compress_level=1)
+        else:
+            upright.save(stream, "TIFF")
+        return decode_image(stream.getvalue())
+    return decode_image(content, size)

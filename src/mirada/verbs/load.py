@@ -1,0 +1,111 @@
+"""`mirada.load`: a trained model that answers about images."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from mirada.config.load import load_config
+from mirada.config.schema import Config
+from mirada.data.normalise import Normalisation
+from mirada.errors import MiradaError
+from mirada.tasks.image import Task, saved_task
+from mirada.train.checkpoint import load_model
+from mirada.train.files import read_json
+from mirada.train.folder import RunFolder
+from mirada.verbs.images import NamedImage, Target, named_images, read_many
+from mirada.verbs.prepare import device_named
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Trained:
+    """The best model of a run, with what is needed to use it."""
+
+    folder: RunFolder
+    model: nn.Module
+    task: Task
+    data: dict  # data.json
+    device: torch.device
+
+    @property
+    def config(self) -> Config:
+        """The configuration of the run."""
+        return load_config(self.folder.config)
+
+    @property
+    def result(self) -> dict:
+        """What the run measured on held-out images."""
+        return self.folder.read_result()
+
+    @property
+    def normalisation(self) -> Normalisation:
+        statistics = self.data["normalisation"]
+        return Normalisation(tuple(statistics["mean"]), tuple(statistics["std"]))
+
+    @property
+    def target(self) -> Target:
+        height, width = self.data["image_size"]
+        return Target((height, width), self.data["in_channels"], self.data["fit"])
+
+    def predict(self, images: object, *, batch_size: int = 64) -> list[dict]:
+        """Answers in words, one per image: of paths, a folder, uint8 arrays (H, W, C) or Pillow images."""
+        return self.task.answers(self.outputs(images, batch_size=batch_size))
+
+    def outputs(self, images: object, *, batch_size: int = 64) -> Tensor:
+        """(N, C) what the model gives for these images, before it is put into words."""
+        outputs = []
+        for _, reasons, outputs_NC in self.batches(named_images(images), batch_size):
+            if any(reasons):
+                raise MiradaError(next(filter(None, reasons)))
+            outputs.append(outputs_NC)
+        if not outputs:
+            raise MiradaError("no images are given; give at least one.")
+        return torch.cat(outputs)
+
+    def batches(
+        self, images: list[NamedImage], batch_size: int, progress: Progress | None = None
+    ) -> Iterator[tuple[list[NamedImage], list[str], Tensor]]:
+        """(images, why each cannot be used or "", outputs of the usable ones) batch by batch."""
+        done = 0
+        for found in read_many(images, self.target, batch_size):
+            usable = [pixels for pixels in found if isinstance(pixels, np.ndarray)]
+            reasons = [pixels if isinstance(pixels, str) else "" for pixels in found]
+            outputs = self._run(np.stack(usable)) if usable else torch.empty(0, 0)
+            yield images[done : done + len(found)], reasons, outputs
+            done += len(found)
+            if progress is not None:
+                progress(done, len(images))
+
+    @torch.inference_mode()
+    def _run(self, pixels_NCHW: np.ndarray) -> Tensor:
+        normalised = self.normalisation.apply(torch.from_numpy(pixels_NCHW))
+        return self.model(normalised.to(self.device)).float().cpu()
+
+
+def load(run: str | Path | RunFolder, *, device: str = "auto") -> Trained:
+    """The best model of a run folder, of its baseline/, or of a folder made by `mirada export`."""
+    folder = run if isinstance(run, RunFolder) else RunFolder(Path(run))
+    if not folder.path.is_dir():
+        raise MiradaError(f"{folder.path}: there is no such folder; give a run made by `mirada train`.")
+    weights = model_folder(folder)
+    # A baseline was trained on the data of its parent.
+    data = read_json(folder.data if folder.data.exists() else folder.path.parent / folder.data.name)
+    place = device_named(device)
+    return Trained(folder, load_model(weights).to(place), saved_task(data), data, place)
+
+
+def model_folder(folder: RunFolder) -> Path:
+    """Where model.safetensors is."""
+    for place in (folder.best, folder.path):
+        if (place / "model.safetensors").exists():
+            return place
+    if folder.config.exists():
+        raise MiradaError(f"{folder.path}: has no trained model yet; go on with `mirada resume {folder.path}`.")
+    raise MiradaError(f"{folder.path}: is not the folder of a run or of an exported model; give one of these.")

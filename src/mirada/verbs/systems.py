@@ -1,0 +1,37 @@
+"""`mirada systems`: which models there are, and how large."""
+
+from __future__ import annotations
+
+import torch
+
+from mirada import systems
+from mirada.errors import MiradaError
+from mirada.systems.registry import Card
+
+
+def all_cards() -> list[Card]:
+    return list(systems.cards().values())
+
+
+def size_table(
+    name: str, *, image_size: tuple[int, int] = (32, 32), in_channels: int = 3, num_classes: int = 10
+) -> tuple[Card, list[dict]]:
+    """The card of a system, and a row per size: its arguments and its number of parameters for such data.
+
+    Nothing is allocated: the models are built on the meta device. A size that does not suit the data has the reason.
+    """
+    card = systems.card(name)
+    data: dict = {"in_channels": in_channels, "num_classes": num_classes}
+    if card.inputs == "image":
+        data["image_size"] = image_size
+    rows = []
+    for size, arguments in card.sizes.items():
+        row = {"size": size, "arguments": dict(arguments), "is_default": size == card.default_size, "reason": ""}
+        try:
+            with torch.device("meta"):
+                model = systems.create(name, size, **data)
+            row["num_parameters"] = sum(parameter.numel() for parameter in model.parameters())
+        except MiradaError as error:
+            row |= {"num_parameters": None, "reason": str(error)}
+        rows.append(row)
+    return card, rows
