@@ -214,6 +214,20 @@ def test_a_bias_of_minus_infinity_hides_like_a_mask():
         torch.testing.assert_close(out, expected)
 
 
+@pytest.mark.parametrize(("kernel", "neighbours", "score"), [
+    ("fused", "full", "dot"), ("reference", "full", "dot"), ("reference", "full", "additive"),
+    ("block local", "window", "dot"), ("block local", "window", "additive"), ("block sparse", "strided", "dot"),
+])  # fmt: skip
+def test_a_row_that_a_bias_hides_completely_is_zero(kernel, neighbours, score):
+    bias = torch.randn(N, N, dtype=torch.float64)
+    bias[13] = -torch.inf
+    call = replace(simple_call(neighbours, score), position=GivenBias(bias))
+    out = run_on(kernel, call)
+    assert torch.equal(out[:, :, 13], torch.zeros_like(out[:, :, 13]))
+    assert out.isfinite().all()
+    assert all(grad.isfinite().all() for grad in torch.autograd.grad(out.sum(), leaves(call)))
+
+
 def test_scale_is_that_of_the_width_of_queries_and_keys():
     """The fused kernel and the reference agree on the scale when values are wider than keys."""
     call = simple_call("full")

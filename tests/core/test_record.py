@@ -267,6 +267,8 @@ def test_what_is_not_there_raises():
     assert torch.equal(*maps.every("first.attend"))
     with record(model, heads=[H]), pytest.raises(MiradaError, match=f"no head {H}: there are {H}"):
         model(x)
+    with record(model, heads=[]), pytest.raises(MiradaError, match="no head was chosen"):
+        model(x)
     with record(model, queries=[0, N]), pytest.raises(MiradaError, match=f"no query {N}: there are {N}"):
         model(x)
 

@@ -156,6 +156,8 @@ class _Recorder:
             ("head", self.heads, call.q_BHNK.shape[1]),
             ("query", self.queries, call.q_BHNK.shape[2]),
         ):
+            if chosen is not None and not len(chosen):
+                raise MiradaError(f"layer {self.name!r}: no {what} was chosen; None means all of them")
             missing = [number for number in chosen or () if not -count <= number < count]
             if missing:
                 raise MiradaError(f"layer {self.name!r} has no {what} {missing[0]}: there are {count}, from 0")

@@ -17,12 +17,14 @@ from mirada.core.neighbours import full
 
 
 def masked_softmax(logits: Tensor, allowed: Tensor | None) -> Tensor:
-    """Softmax over the allowed entries of the last dimension; a row without any gives zeros, not NaN."""
-    if allowed is None:
-        return logits.softmax(-1)
-    nobody = ~allowed.any(-1, keepdim=True)
-    logits = logits.masked_fill(~(allowed | nobody), -torch.inf)
-    return logits.softmax(-1).masked_fill(nobody, 0.0)
+    """Softmax over the allowed entries of the last dimension; a row without any gives zeros, not NaN.
+
+    A logit of −∞, which a bias may have brought, is not allowed either.
+    """
+    if allowed is not None:
+        logits = logits.masked_fill(~allowed, -torch.inf)
+    nobody = logits.detach().amax(-1, keepdim=True) == -torch.inf
+    return logits.masked_fill(nobody, 0.0).softmax(-1).masked_fill(nobody, 0.0)
 
 
 def biased_logits(call: Call) -> Tensor:
