@@ -61,7 +61,7 @@ class AugmentConfig(Section):
 
 
 class TrainConfig(Section):
-    """How to train. Give one of epochs, steps and minutes; minutes are turned into steps once, by a short measurement."""
+    """How to train. Give one of epochs, steps and minutes; minutes become steps once, by a short measurement."""
 
     epochs: Annotated[float, Field(gt=0)] | None = Field(None, description="passes over the training images")
     steps: Positive | None = Field(None, description="updates of the weights")
@@ -118,9 +118,9 @@ class Config(Section):
     name: str | None = Field(None, description="name of the run folder; None: <system>-<data>")
     runs: str = Field("runs", description="folder of run folders")
     preset: str | None = Field(None, description="where the defaults came from")
-    data: DataConfig = Field(default_factory=DataConfig)
-    system: SystemConfig = Field(default_factory=SystemConfig)
-    augment: AugmentConfig = Field(default_factory=AugmentConfig)
-    train: TrainConfig = Field(default_factory=TrainConfig)
-    baseline: BaselineConfig = Field(default_factory=BaselineConfig)
-    track: TrackConfig = Field(default_factory=TrackConfig)
+    data: DataConfig = DataConfig()
+    system: SystemConfig = SystemConfig()
+    augment: AugmentConfig = AugmentConfig()
+    train: TrainConfig = TrainConfig()
+    baseline: BaselineConfig = BaselineConfig()
+    track: TrackConfig = TrackConfig()

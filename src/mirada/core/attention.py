@@ -146,7 +146,7 @@ class Attention(nn.Module):
             return self._turn(self.heads.keys(memory), memory_places), self.heads.values(memory)
 
         if cache is not None and self.rotary is not None and places is None:
-            raise MiradaError("rotary cross-attention with a cache needs `places`: the cache does not count the queries")
+            raise MiradaError("rotary cross-attention with a cache needs `places`: the cache counts no queries")
         k, v = project() if cache is None else cache.memory(self, project)
         return self._turn(self.heads.queries(x), places), k, v
 

@@ -30,7 +30,7 @@ def per_class(
 
 
 def calibration(confidence_N: np.ndarray, right_N: np.ndarray, num_bins: int = 10) -> tuple[list[dict], float]:
-    """Mean confidence against accuracy in equal-width bins, and the expected calibration error Σ n_b/N |acc_b − conf_b|."""
+    """Mean confidence against accuracy in equal-width bins, and the expected error Σ n_b/N |acc_b − conf_b|."""
     bin_N = np.minimum((confidence_N * num_bins).astype(int), num_bins - 1)
     rows, error = [], 0.0
     for number in range(num_bins):

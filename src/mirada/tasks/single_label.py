@@ -14,7 +14,7 @@ from mirada.tasks.scores import calibration, confusion, per_class
 
 
 class SingleLabel:
-    """loss = − Σ_c y_c w_c log p_c, y smoothed by ε: y ← (1 − ε) y + ε/C. Targets are class numbers or shares (mixup)."""
+    """loss = − Σ_c y_c w_c log p_c, y smoothed by ε: y ← (1 − ε) y + ε/C. Targets are numbers or shares."""
 
     metric = "accuracy"
 

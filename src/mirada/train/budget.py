@@ -15,7 +15,9 @@ from mirada.tasks.image import Task
 MIN_STEPS, MAX_STEPS, SECONDS = 5, 60, 4.0
 
 
-def seconds_per_step(model: nn.Module, task: Task, batches: TrainBatches, device: torch.device, accumulate: int) -> float:
+def seconds_per_step(
+    model: nn.Module, task: Task, batches: TrainBatches, device: torch.device, accumulate: int
+) -> float:
     """Median time of a training step, data included; neither the model nor the position in the data is touched."""
     probe = copy.deepcopy(model).to(device).train()
     optimiser = torch.optim.AdamW(probe.parameters(), lr=1e-6, fused=True)

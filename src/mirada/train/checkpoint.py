@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import re
 from pathlib import Path
 
 import torch
@@ -19,7 +21,15 @@ def save_tensors(path: Path, tensors: dict[str, Tensor], header: dict | None = N
     """One file; tensors that share memory are copied apart, as the format wants."""
     flat = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
     metadata = {"format": "pt", **({"mirada": json.dumps(header)} if header is not None else {})}
-    write_atomically(path, lambda partial: save_file(flat, partial, metadata))
+
+    def write(partial: Path) -> None:
+        try:
+            save_file(flat, partial, metadata)
+        except SafetensorError as error:  # it hides the number of the system's error in its text
+            number = re.search(r"os error (\d+)", str(error))
+            raise OSError(int(number[1]) if number else errno.EIO, str(error)) from error
+
+    write_atomically(path, write)
 
 
 def load_tensors(path: Path) -> dict[str, Tensor]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
@@ -11,7 +12,7 @@ from pathlib import Path
 from mirada.errors import MiradaError
 
 
-def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
+def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     """`write` fills a file beside `path`, which then takes its place."""
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
@@ -23,7 +24,8 @@ def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
     except OSError as error:
         raise MiradaError(_unwritable(path, error)) from error
     finally:
-        partial.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            partial.unlink(missing_ok=True)
 
 
 def write_text(path: Path, text: str) -> None:

@@ -12,7 +12,8 @@ OptimiserName = Literal["adamw", "sgd"]
 
 def parameter_groups(model: nn.Module, weight_decay: float) -> list[dict]:
     """Matrices and kernels are decayed; biases, norms, tokens, positions and other tables of ≤ 1 axis are not."""
-    decayed, free = [], []
+    decayed: list[nn.Parameter] = []
+    free: list[nn.Parameter] = []
     spared = {id(p) for name, p in model.named_parameters() if p.ndim <= 1 or _is_table(name)}
     for parameter in model.parameters():
         if parameter.requires_grad:

@@ -142,7 +142,11 @@ def augmentation_for(config: AugmentConfig, prepared: Prepared) -> Augmentation:
 def device_named(name: str) -> torch.device:
     """auto: the accelerator torch finds, else the CPU."""
     if name == "auto":
-        return torch.accelerator.current_accelerator() or torch.device("cpu") if _has_accelerator() else torch.device("cpu")
+        return (
+            torch.accelerator.current_accelerator() or torch.device("cpu")
+            if _has_accelerator()
+            else torch.device("cpu")
+        )
     try:
         device = torch.device(name)
         torch.empty(1, device=device)

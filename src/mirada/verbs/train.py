@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 import torch
@@ -20,13 +20,13 @@ from mirada.data.batches import TrainBatches, evaluation_batches
 from mirada.errors import MiradaError
 from mirada.train.budget import seconds_per_step
 from mirada.train.checkpoint import describe_model, load_model
-from mirada.train.files import read_json, write_json, write_text
+from mirada.train.files import write_json, write_text
 from mirada.train.folder import RunFolder, csv_text, new_run, open_run
 from mirada.train.loop import Progress, Recipe, fit
 from mirada.train.outputs import outputs_of
 from mirada.train.stopping import StopRequest
 from mirada.verbs.logs import logging_to
-from mirada.verbs.prepare import LoadProgress, Prepared, augmentation_for, device_named, open_table, prepare
+from mirada.verbs.prepare import Prepared, augmentation_for, device_named, open_table, prepare
 
 log = logging.getLogger(__name__)
 
@@ -102,7 +102,9 @@ def _with_length(config: Config, given: dict) -> Config:
 
 def _make_folder(config: Config, source: Path, out: str | Path | None) -> RunFolder:
     if out is None:
-        return new_run(Path(config.runs), config.name or f"{config.system.name}-{source.name.removesuffix(source.suffix)}")
+        return new_run(
+            Path(config.runs), config.name or f"{config.system.name}-{source.name.removesuffix(source.suffix)}"
+        )
     if Path(out).exists() and any(Path(out).iterdir()):
         raise MiradaError(f"{out}: already exists and is not empty; give another folder, or `mirada resume {out}`.")
     return new_run(Path(out).parent, Path(out).name) if not Path(out).exists() else RunFolder(Path(out))
