@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks.peers import timm_block
 from benchmarks.timing import exponent, gemm_limit, interleave, save, speed_up
 from mirada.core import Attend, Attention, Concatenated, Strided, record, window
-from mirada.nn import EncoderLayer, MLP, pre_norm
+from mirada.nn import MLP, EncoderLayer, pre_norm
 
 LENGTHS = (1024, 2048, 4096, 8192, 16384)
 REACH = 128
@@ -88,9 +88,7 @@ def bench_window() -> dict:
         print(f"{'N':>7} {'window':>9} {'same mask':>17} {'full':>17} {'causal':>17}  {'peak MB':>8} {'same mask':>10}")
         rows = []
         for length in LENGTHS:
-            candidates = {
-                name: runner(attend, length, direction) for name, attend in window_candidates(length).items()
-            }
+            candidates = {name: runner(attend, length, direction) for name, attend in window_candidates(length).items()}
             taken = interleave(candidates, rounds=9 if length <= 4096 else 3)
             ours = taken["window"]
             ratios = {name: speed_up(ours, other) for name, other in taken.items() if name != "window"}
@@ -104,7 +102,9 @@ def bench_window() -> dict:
                 }
             )
             cells = " ".join(f"{taken[name].ms:9.0f} {ratio!s:>7}" for name, ratio in ratios.items())
-            print(f"{length:>7} {ours.ms:9.1f} {cells}  {peak['window']:8.0f} {peak['SDPA, same mask']:10.0f}", flush=True)
+            print(
+                f"{length:>7} {ours.ms:9.1f} {cells}  {peak['window']:8.0f} {peak['SDPA, same mask']:10.0f}", flush=True
+            )
         slopes = {name: exponent(list(LENGTHS), [row["ms"][name] for row in rows]) for name in rows[0]["ms"]}
         memory = exponent(list(LENGTHS[1:]), [row["peak_mb"]["window"] for row in rows[1:]])
         print("  time ~ N^" + ", N^".join(f"{slope:.2f} ({name})" for name, slope in slopes.items()))
@@ -160,7 +160,10 @@ def bench_sparse() -> dict:
         )
         ratio = speed_up(taken["strided"], taken["SDPA, same mask"])
         rows.append({"length": length, "ms": {name: t.ms for name, t in taken.items()}, "faster": ratio.median})
-        print(f"{length:>7} {taken['strided'].ms:9.1f}   same mask {taken['SDPA, same mask'].ms:9.1f}  {ratio}", flush=True)
+        print(
+            f"{length:>7} {taken['strided'].ms:9.1f}   same mask {taken['SDPA, same mask'].ms:9.1f}  {ratio}",
+            flush=True,
+        )
     slope = exponent([row["length"] for row in rows], [row["ms"]["strided"] for row in rows])
     print(f"  time ~ N^{slope:.2f}\n")
     return {"rows": rows, "time_exponent": slope}
@@ -240,7 +243,9 @@ def bench_block() -> dict:
                 "ms": {name: t.ms for name, t in taken.items()},
                 "faster_than": {name: [r.median, r.low, r.high] for name, r in ratios.items()},
             }
-            cells = ", ".join(f"{name} {taken[name].ms:.1f} ({ratio.median:.2f}: {ratio})" for name, ratio in ratios.items())
+            cells = ", ".join(
+                f"{name} {taken[name].ms:.1f} ({ratio.median:.2f}: {ratio})" for name, ratio in ratios.items()
+            )
             print(f"  {label}, {direction}: mirada {taken['mirada'].ms:.1f}, {cells}", flush=True)
     print()
     return results
