@@ -11,7 +11,7 @@ from torch import nn
 
 @functools.cache
 def import_timm():
-    """timm imports torchvision, whose registry build wants two operators that a CPU torch does not have: declare them."""
+    """timm imports torchvision, which wants two operators that a CPU torch does not have: declare them."""
     library = torch.library.Library("torchvision", "DEF")
     library.define("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
     library.define("qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")

@@ -21,7 +21,7 @@ RESULTS = Path(__file__).parent / "results"
 
 @dataclass(frozen=True)
 class Timing:
-    """Milliseconds of one candidate; `seconds[i]` was taken in the same round as every other candidate's `seconds[i]`."""
+    """Times of one candidate; `seconds[i]` was taken in the same round as every other candidate's."""
 
     seconds: tuple[float, ...]
 
