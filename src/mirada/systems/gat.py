@@ -18,6 +18,7 @@ from torch.nn import functional as F
 from mirada.core import Attend, GraphAdditive, Neighbours
 from mirada.core.heads import split
 from mirada.errors import MiradaError
+from mirada.systems.registry import Card, register
 
 
 def concatenated(heads_HNK: Tensor) -> Tensor:
@@ -57,6 +58,28 @@ class GraphAttention(nn.Module):
         return self.join(self.attend(h_1HNK, h_1HNK, h_1HNK, neighbours=neighbours)[0]) + self.bias
 
 
+@register(
+    Card(
+        name="gat",
+        title="Graph Attention Network",
+        summary="Every node of a graph looks at its neighbours and weighs them by content.",
+        paper="Veličković et al., Graph Attention Networks, 2018",
+        inputs="graph",
+        parts={
+            "score": "graph-additive",
+            "neighbours": "edges",
+            "position": "none: the graph is all there is",
+            "heads": "concatenated, averaged at the output",
+        },
+        sizes={
+            "cora": {"hidden_dim": 8, "num_heads": 8, "depth": 2, "num_out_heads": 1, "dropout": 0.6},
+            "pubmed": {"hidden_dim": 8, "num_heads": 8, "depth": 2, "num_out_heads": 8, "dropout": 0.6},
+        },
+        default_size="cora",
+        when_to_use="Classes of nodes, when a node resembles those it is linked with: citations, friends, contacts.",
+        tiny={"hidden_dim": 3, "num_heads": 2, "depth": 2},
+    )
+)
 class GAT(nn.Module):
     """Logits of the classes for every node of a graph: (features_ND, neighbours) → (N, C).
 

@@ -8,6 +8,9 @@ or shifted patches (Lee 2021) for E, locality attention (Lee 2021), sequence poo
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -43,6 +46,9 @@ from mirada.nn import (
 from mirada.nn.patches import Remainder, Size, as_size, fit
 from mirada.systems.registry import Card, one_of, register
 
+Stem = Callable[[int, int, int], nn.Module]  # in_channels, dim, patch_size
+Make = Callable[[], Any]
+REMAINDERS: dict[str, Remainder] = {"pad": "pad", "crop": "crop", "refuse": "refuse"}
 MAX_DERIVED_TOKENS = 100  # 28 px → 7 × 7, 32 and 64 px → 8 × 8: what two cores can train
 
 
@@ -60,19 +66,19 @@ MAX_DERIVED_TOKENS = 100  # 28 px → 7 × 7, 32 and 64 px → 8 × 8: what two 
             "heads": "concatenated",
         },
         sizes={
-            "nano": dict(dim=96, depth=3, num_heads=3, mlp_ratio=2.0, stem="conv", pooling="sequence"),
-            "micro": dict(dim=128, depth=4, num_heads=4, mlp_ratio=2.0, stem="conv", pooling="sequence"),
-            "mini": dict(dim=192, depth=6, num_heads=6, mlp_ratio=2.0, stem="conv", pooling="sequence"),
-            "Ti/16": dict(dim=192, depth=12, num_heads=3, patch_size=16),
-            "S/16": dict(dim=384, depth=12, num_heads=6, patch_size=16),
-            "B/16": dict(dim=768, depth=12, num_heads=12, patch_size=16),
-            "B/32": dict(dim=768, depth=12, num_heads=12, patch_size=32),
-            "L/16": dict(dim=1024, depth=24, num_heads=16, patch_size=16),
-            "H/14": dict(dim=1280, depth=32, num_heads=16, patch_size=14),
+            "nano": {"dim": 96, "depth": 3, "num_heads": 3, "mlp_ratio": 2.0, "stem": "conv", "pooling": "sequence"},
+            "micro": {"dim": 128, "depth": 4, "num_heads": 4, "mlp_ratio": 2.0, "stem": "conv", "pooling": "sequence"},
+            "mini": {"dim": 192, "depth": 6, "num_heads": 6, "mlp_ratio": 2.0, "stem": "conv", "pooling": "sequence"},
+            "Ti/16": {"dim": 192, "depth": 12, "num_heads": 3, "patch_size": 16},
+            "S/16": {"dim": 384, "depth": 12, "num_heads": 6, "patch_size": 16},
+            "B/16": {"dim": 768, "depth": 12, "num_heads": 12, "patch_size": 16},
+            "B/32": {"dim": 768, "depth": 12, "num_heads": 12, "patch_size": 32},
+            "L/16": {"dim": 1024, "depth": 24, "num_heads": 16, "patch_size": 16},
+            "H/14": {"dim": 1280, "depth": 32, "num_heads": 16, "patch_size": 14},
         },
         default_size="micro",
         when_to_use="The starting point: nano to mini from scratch on small images, Ti to H with pretrained weights.",
-        tiny=dict(dim=24, depth=2, num_heads=2, mlp_ratio=2.0, patch_size=4),
+        tiny={"dim": 24, "depth": 2, "num_heads": 2, "mlp_ratio": 2.0, "patch_size": 4},
     )
 )
 class ViT(nn.Module):
@@ -86,8 +92,8 @@ class ViT(nn.Module):
     patch_keep   share of the patches that a training step uses, drawn for each image (PatchDropout, Liu 2022)
     remainder    sides that are no whole number of patches: "pad" zeros right and below, "crop" or "refuse"
 
-    Started as in the published code: Xavier uniform weights, zero biases, positions normal(0, 0.02); but the class token
-    and the head start at normal(0, 0.02) where that code has zeros, so that all weights learn from the first step.
+    Started as in the published code: Xavier uniform weights, zero biases, positions normal(0, 0.02); but the class
+    token and the head start at normal(0, 0.02) where that code has zeros, so that all learn from the first step.
     """
 
     def __init__(
@@ -108,30 +114,28 @@ class ViT(nn.Module):
         dropout: float = 0.0,
         drop_path: float = 0.0,
         patch_keep: float = 1.0,
-        remainder: Remainder = "pad",
+        remainder: str = "pad",
     ) -> None:
         super().__init__()
         if not 0 < patch_keep <= 1:
             raise MiradaError(f"patch_keep={patch_keep}: must be above 0 and at most 1")
         self.patch_size = derived_patch_size(as_size(image_size)) if patch_size is None else patch_size
-        self.remainder, self.patch_keep = remainder, patch_keep
+        self.remainder: Remainder = one_of("remainder", remainder, REMAINDERS)
+        self.patch_keep = patch_keep
         self.num_extra = 1 if pooling == "class" else 0
         blank = torch.empty(0, in_channels, *as_size(image_size), device="meta")
 
-        self.patches = one_of("stem", stem, {"linear": LinearPatches, "conv": conv_stem, "shifted": ShiftedPatches})(
-            in_channels, dim, self.patch_size
-        )
+        stems: dict[str, Stem] = {"linear": LinearPatches, "conv": conv_stem, "shifted": ShiftedPatches}
+        self.patches = one_of("stem", stem, stems)(in_channels, dim, self.patch_size)
+        self.layout = torch.channels_last if stem == "conv" else torch.contiguous_format  # see cnn.channels_last
         self.extra = ExtraTokens(dim, self.num_extra) if self.num_extra else nn.Identity()
-        self.position = one_of(
-            "position",
-            position,
-            {
-                "learned": lambda: Learned(self.grid(blank), dim, self.num_extra),
-                "sinusoidal": lambda: Sinusoidal(dim, axes=2),
-                "rotary": lambda: None,
-                "none": lambda: None,
-            },
-        )()
+        positions: dict[str, Make] = {
+            "learned": lambda: Learned(self.grid(blank), dim, self.num_extra),
+            "sinusoidal": lambda: Sinusoidal(dim, axes=2),
+            "rotary": lambda: None,  # in the attention
+            "none": lambda: None,
+        }
+        self.position = one_of("position", position, positions)()
         self.dropout = nn.Dropout(dropout)
 
         def layer(rate: float) -> EncoderLayer:
@@ -153,9 +157,8 @@ class ViT(nn.Module):
             )
 
         self.encoder = Encoder(map(layer, rising_rates(drop_path, depth)), nn.LayerNorm(dim, eps=1e-6))
-        self.pooling = one_of(
-            "pooling", pooling, {"class": ClassToken, "mean": Mean, "sequence": lambda: SequencePooling(dim)}
-        )()
+        poolings: dict[str, Make] = {"class": ClassToken, "mean": Mean, "sequence": lambda: SequencePooling(dim)}
+        self.pooling = one_of("pooling", pooling, poolings)()
         self.head = nn.Linear(dim, num_classes)
         nn.init.trunc_normal_(self.head.weight, std=0.02)
         nn.init.zeros_(self.head.bias)
@@ -170,9 +173,10 @@ class ViT(nn.Module):
 
     def features(self, images_BCHW: Tensor) -> Tensor:
         """What the head sees: (B, dim)."""
-        x_BND, grid = self.patches(fit(images_BCHW, self.patch_size, self.remainder))
+        images_BCHW = fit(images_BCHW, self.patch_size, self.remainder).contiguous(memory_format=self.layout)
+        x_BND, grid = self.patches(images_BCHW)
         x_BND = self.extra(x_BND)
-        places = plane(*grid, self.num_extra, device=x_BND.device)
+        places = plane(grid[0], grid[1], self.num_extra, device=x_BND.device)
         if self.position is not None:
             x_BND = self.position(x_BND, places)
         if self.training and self.patch_keep < 1:

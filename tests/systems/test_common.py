@@ -1,0 +1,40 @@
+"""The common checks on every registered image system, and every card kept honest."""
+
+import pytest
+import torch
+
+from mirada.systems import card, cards, create
+from tests.systems.common_checks import CHECKS, maker
+
+IMAGE_SYSTEMS = [name for name, card in cards().items() if card.inputs == "image"]
+REQUIRED = {"image": {"image_size": (32, 32), "in_channels": 3, "num_classes": 10}}
+REQUIRED["graph"] = {"in_channels": 11, "num_classes": 3}
+
+
+@pytest.mark.parametrize("check", CHECKS)
+@pytest.mark.parametrize("name", IMAGE_SYSTEMS)
+def test_common_check(name, check):
+    cannot = card(name).cannot
+    if check not in cannot:
+        CHECKS[check](maker(card(name)))
+        return
+    # Declared as impossible: if it passes after all, the declaration is stale.
+    with pytest.raises(Exception):  # noqa: B017
+        CHECKS[check](maker(card(name)))
+
+
+@pytest.mark.parametrize("name", cards())
+def test_card_is_complete(name):
+    card_ = card(name)
+    for text in (card_.title, card_.summary, card_.paper, card_.when_to_use, *card_.cannot.values()):
+        assert text.strip()
+    assert set(card_.parts) in ({"score", "neighbours", "position", "heads"}, set())
+    assert set(card_.cannot) <= set(CHECKS)
+    assert card_.tiny
+
+
+@pytest.mark.parametrize(("name", "size"), [(name, size) for name, card in cards().items() for size in card.sizes])
+def test_every_size_can_be_made(name, size):
+    with torch.device("meta"):
+        model = create(name, size, **REQUIRED[card(name).inputs])
+    assert sum(parameter.numel() for parameter in model.parameters())
