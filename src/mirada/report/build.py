@@ -43,8 +43,7 @@ def build_report(run_path: str | Path) -> Path:
         "repeat": facts.repeat_facts(run),
     }
     for drawing in _drawings(page):
-        content = drawing.light
-        write_atomically(run.folder.figures / f"{drawing.name}.png", lambda path, c=content: path.write_bytes(c))
+        _write_bytes(run.folder.figures / f"{drawing.name}.png", drawing.light)
     write_text(run.folder.report, render(page))
     return run.folder.report
 
@@ -57,6 +56,13 @@ def render(page: dict) -> str:
     )
     environment.filters["uri"] = picture_uri
     return environment.get_template("report.html.j2").render(page)
+
+
+def _write_bytes(path: Path, content: bytes) -> None:
+    def write(partial: Path) -> None:
+        partial.write_bytes(content)
+
+    write_atomically(path, write)
 
 
 def _pictures(run: Contents) -> dict:

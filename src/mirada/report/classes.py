@@ -78,10 +78,10 @@ def confusion_matrix(run: Contents) -> Drawing:
         axes.set_xlabel("predicted")
         axes.set_ylabel("true")
         bar = figure.colorbar(image, ax=axes, fraction=0.04, pad=0.02, format=lambda v, _: f"{100 * v:.0f} %")
-        bar.outline.set_visible(False)  # type: ignore[operator]
+        bar.outline.set_visible(False)
 
     alt = f"Confusion matrix of {num} classes: {percent(np.trace(counts) / max(counts.sum(), 1))} on the diagonal."
-    side = 5.6 if num <= 20 else 7.5
+    side = 5.0 if num <= 20 else 7.5
     return draw("confusion", alt, paint, side, side * 0.9)
 
 

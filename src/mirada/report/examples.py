@@ -117,7 +117,7 @@ def _said_class(row: Row, run: Contents) -> tuple[tuple[tuple[str, str], ...], b
 
 def _said_labels(row: Row, run: Contents) -> tuple[tuple[tuple[str, str], ...], bool | None]:
     target, predicted = label_set(row["target"]), label_set(row["predicted"])
-    name, error = _worst_label(row, run)
+    name, _ = _worst_label(row, run)
     lines = [
         (what, ", ".join(sorted(names)))
         for what, names in (

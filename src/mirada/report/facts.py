@@ -76,7 +76,7 @@ def class_counts(data: dict) -> Drawing:
         figure.legend(loc="outside upper left", ncols=3)
 
     alt = f"Images per class: from {int(total.min()):,} to {int(total.max()):,} in {len(names)} classes."
-    return draw("classes", alt, paint, 6.4, 1.3 + 0.26 * min(len(names), MAX_BARS_NAMED))
+    return draw("classes", alt, paint, 5.4, 1.3 + 0.26 * min(len(names), MAX_BARS_NAMED))
 
 
 def model_facts(run: Contents) -> dict:

@@ -68,11 +68,9 @@ def verdict(run: Contents) -> str:
         return f"{lead}, but these images cannot tell the two apart{evidence}."
     if gap > 0:
         return f"The {ours} is {_gap(metric, gap)} ahead of the {theirs}, and that is clear{evidence}."
-    if opponent.system in CONVOLUTIONAL:
-        return (
-            f"A CNN does better on this data: the {theirs} is {_gap(metric, gap)} ahead, and that is clear{evidence}."
-        )
-    return f"The baseline does better on this data: the {theirs} is {_gap(metric, gap)} ahead, and that is clear{evidence}."
+    winner = "A CNN" if opponent.system in CONVOLUTIONAL else "The baseline"
+    lead = f"the {theirs} is {_gap(metric, gap)} ahead, and that is clear{evidence}"
+    return f"{winner} does better on this data: {lead}."
 
 
 def trivial(result: dict) -> str:
@@ -96,10 +94,8 @@ def comparison(run: Contents) -> Drawing:
     ends = [scale * end for _, entry in entries for end in (entry["low"], entry["high"], entry["value"])]
     known = [end for end in ends if math.isfinite(end)] or [0.0]
     room = max(0.25 * (max(known) - min(known)), 0.02 * scale)
-    start, end = (
-        min(known) - room,
-        max(known) + room,
-    )  # the intervals fill the axis, however far off the constant answer
+    # The intervals fill the axis, however far off the constant answer is; no metric goes beyond 1.
+    start, end = min(known) - room, min(max(known) + room, 1.01 * scale)
 
     def paint(figure: Figure, theme: Theme) -> None:
         axes = figure.subplots()
@@ -123,7 +119,7 @@ def comparison(run: Contents) -> Drawing:
         axes.set_xlabel(f"{metric_title(metric)}{' in %' if scale == 100 else ''}, with 95 % interval")
 
     alt = "; ".join(f"{name}: {result_sentence(entry)}" for name, entry in entries)
-    return draw("comparison", f"{alt}; constant answer: {metric_value(metric, floor)}", paint, 5.4, 2.4)
+    return draw("comparison", f"{alt}; constant answer: {metric_value(metric, floor)}", paint, 4.7, 2.2)
 
 
 def _row(run: Contents) -> dict:

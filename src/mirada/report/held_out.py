@@ -45,7 +45,7 @@ def open_held_out(run: Contents) -> Reader:
 
 
 def displayable(image: np.ndarray) -> np.ndarray:
-    """uint8 (height, width, 3) of any number of bands: grey is repeated; of many bands the first three are stretched."""
+    """uint8 (height, width, 3): grey is repeated; of many bands the first three are stretched to the full range."""
     bands = image.shape[2]
     if bands == 3:
         return image

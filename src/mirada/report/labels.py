@@ -47,5 +47,6 @@ def label_bars(result: dict) -> Drawing:
         figure.legend(loc="outside upper left", ncols=2)
 
     best, worst = rows[0], rows[-1]
-    alt = f"Average precision per label, from {precisions[0]:.2f} ({best['name']}) to {precisions[-1]:.2f} ({worst['name']})."
-    return draw("labels", alt, paint, 6.4, 1.3 + 0.3 * len(rows))
+    ends = f"from {precisions[0]:.2f} ({best['name']}) to {precisions[-1]:.2f} ({worst['name']})"
+    alt = f"Average precision per label, {ends}."
+    return draw("labels", alt, paint, 5.8, 1.3 + 0.3 * len(rows))
