@@ -73,8 +73,8 @@ class CNN(nn.Module):
         return self.head(self.dropout(self.features(images_BCHW)))
 
     def features(self, images_BCHW: Tensor) -> Tensor:
-        """What the head sees: the largest value of every channel, (B, 4·dim)."""
-        return self.stages(self.stem(channels_last(images_BCHW))).amax((-2, -1))
+        """What the head sees: the mean of every channel, (B, 4·dim)."""
+        return self.stages(self.stem(channels_last(images_BCHW))).mean((-2, -1))
 
 
 def channels_last(images_BCHW: Tensor) -> Tensor:
