@@ -130,6 +130,16 @@ def test_stopped_run_has_a_report_without_result(tmp_path):
 
 
 @pytest.mark.usefixtures("quick_drawings")
+@pytest.mark.parametrize("make", KINDS.values(), ids=KINDS)
+def test_result_without_predictions(tmp_path, make):
+    folder = make(tmp_path / "run")
+    folder.predictions.unlink()
+    said = page_of(folder)
+    assert "their predictions cannot be paired" in said
+    assert "There are no predictions of held-out images" in said
+
+
+@pytest.mark.usefixtures("quick_drawings")
 def test_run_stopped_before_its_first_evaluation(tmp_path):
     folder = digits_run(tmp_path / "run", baseline_right=None)
     for path in (folder.result, folder.predictions, folder.metrics, folder.best / "model.safetensors"):

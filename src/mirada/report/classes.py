@@ -68,7 +68,7 @@ def confusion_matrix(run: Contents) -> Drawing:
                 colour = theme.paper if shares[row, column] > 0.5 else theme.ink
                 axes.text(column, row, f"{counts[row, column]:,}", ha="center", va="center", color=colour, fontsize=8.5)
         if num <= MAX_NAMES_SHOWN:
-            small = 9 if num <= 20 else max(4.5, 180 / num)
+            small = 9 if num <= 20 else max(4.5, 260 / num)
             axes.set_xticks(range(num), names, fontsize=small, rotation=90 if longest > 2 else 0)
             axes.set_yticks(range(num), names, fontsize=small)
             plain_labels([*axes.get_xticklabels(), *axes.get_yticklabels()])
@@ -81,7 +81,7 @@ def confusion_matrix(run: Contents) -> Drawing:
         bar.outline.set_visible(False)
 
     alt = f"Confusion matrix of {num} classes: {percent(np.trace(counts) / max(counts.sum(), 1))} on the diagonal."
-    side = 5.0 if num <= 20 else 7.5
+    side = 5.0 if num <= 20 else 8.4
     return draw("confusion", alt, paint, side, side * 0.9)
 
 
@@ -124,13 +124,12 @@ def reliability(result: dict) -> Drawing:
 
     def paint(figure: Figure, theme: Theme) -> None:
         upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
-        upper.plot([0, 1], [0, 1], "--", color=theme.third, linewidth=1.2, label="perfectly calibrated")
+        upper.plot([0, 1], [0, 1], "--", color=theme.third, linewidth=1.2)
         upper.bar(lefts, [bin["accuracy"] for bin in bins], 0.092, align="edge", color=theme.model, alpha=0.35)
         upper.plot([b["confidence"] for b in bins], [b["accuracy"] for b in bins], "o-", color=theme.model)
         upper.set_ylabel("share that is right")
         upper.set_ylim(0, 1.03)
         upper.set_title(f"Expected calibration error {result['ece']:.3f}")
-        upper.legend(loc="upper left")
         lower.bar(lefts, [bin["count"] for bin in bins], 0.092, align="edge", color=theme.third)
         lower.set_xlim(0, 1)
         lower.set_ylabel("images")

@@ -18,6 +18,7 @@ from mirada.report.wording import percent, shortened
 
 NUM_MISTAKES = 8
 NUM_EXAMPLES = 16
+MAX_TARGETS = 4  # told below an image
 SEED = 0
 
 Row = dict[str, str]
@@ -133,13 +134,14 @@ def _said_labels(row: Row, run: Contents) -> tuple[tuple[tuple[str, str], ...], 
 
 
 def _said_numbers(row: Row, run: Contents) -> tuple[tuple[tuple[str, str], ...], bool | None]:
-    names = run.data["target_names"][:3]
-    prefix = (lambda name: "") if len(names) == 1 else (lambda name: f"{name} ")
-    lines: list[tuple[str, str]] = []
-    for name in names:
-        lines.append((f"{prefix(name)}predicted", f"{float(row[f'predicted_{name}']):.4g}"))
-        lines.append((f"{prefix(name)}true", f"{float(row[f'target_{name}']):.4g}"))
-    return tuple(lines), None
+    said = {
+        name: tuple(f"{float(row[f'{word}_{name}']):.4g}".replace("-", "−") for word in ("predicted", "target"))
+        for name in run.data["target_names"][:MAX_TARGETS]
+    }
+    if len(said) == 1:
+        ((predicted, target),) = said.values()
+        return (("predicted", predicted), ("true", target)), None
+    return tuple((name, f"{predicted} (true {target})") for name, (predicted, target) in said.items()), None
 
 
 def _worst_label(row: Row, run: Contents) -> tuple[str, float]:
