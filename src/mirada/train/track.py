@@ -78,7 +78,7 @@ class MlflowTracker(Tracker):
         self._try(lambda: self._log(numbers, int(result.get("steps", 0))))
         # Together these three are what mirada.load opens.
         for file in (self.folder.best / "model.safetensors", self.folder.best / "model.json", self.folder.data):
-            self._try(partial(self.client.log_artifact, self.run_id, str(file), "model"))
+            self._try(partial(self._save, file))
 
     def close(self, status: str) -> None:
         self._try(lambda: self.client.set_terminated(self.run_id, status))
@@ -111,6 +111,9 @@ class MlflowTracker(Tracker):
 
         now = int(time.time() * 1000)
         self.client.log_batch(self.run_id, metrics=[Metric(k, v, now, step) for k, v in numbers.items()])
+
+    def _save(self, file: Path) -> None:
+        self.client.log_artifact(self.run_id, str(file), "model")
 
     def _try(self, action: Callable[[], object]) -> None:
         if self.is_broken:

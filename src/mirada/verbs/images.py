@@ -64,11 +64,11 @@ def paths_of(word: str) -> list[str]:
         if not found:
             raise MiradaError(f"{word}: there are no images in this folder.")
         return found
-    if not os.path.exists(word) and glob.has_magic(word):
+    if not os.path.exists(word):
         found = sorted(path for path in glob.glob(word, recursive=True) if Path(path).is_file())
-        if not found:
+        if not found and ("*" in word or "?" in word):
             raise MiradaError(f"{word}: no file matches this pattern.")
-        return found
+        return found or [word]
     return [word]
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import torch
-
 from mirada import systems
 from mirada.errors import MiradaError
 from mirada.systems.registry import Card
+from mirada.verbs.outline import outline
 
 
 def all_cards() -> list[Card]:
@@ -18,7 +17,7 @@ def size_table(
 ) -> tuple[Card, list[dict]]:
     """The card of a system, and a row per size: its arguments and its number of parameters for such data.
 
-    Nothing is allocated: the models are built on the meta device. A size that does not suit the data has the reason.
+    A size that does not suit the data has the reason.
     """
     card = systems.card(name)
     data: dict = {"in_channels": in_channels, "num_classes": num_classes}
@@ -28,8 +27,7 @@ def size_table(
     for size, arguments in card.sizes.items():
         row = {"size": size, "arguments": dict(arguments), "is_default": size == card.default_size, "reason": ""}
         try:
-            with torch.device("meta"):
-                model = systems.create(name, size, **data)
+            model = outline(name, size, **data)
             row["num_parameters"] = sum(parameter.numel() for parameter in model.parameters())
         except MiradaError as error:
             row |= {"num_parameters": None, "reason": str(error)}
