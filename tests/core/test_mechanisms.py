@@ -1,4 +1,7 @@
-"""The mechanisms of attention (B5 to B31): each test is named after its item and shows what "works" means for it."""
+"""The mechanisms of attention (B5 to B31): each test is named after its item and shows what "works" means for it.
+
+Those on graphs are in test_graphs, the cost is in test_cost.
+"""
 
 from __future__ import annotations
 
@@ -8,52 +11,21 @@ import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
-from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.utils.flop_counter import FlopCounterMode
 
 from mirada.core import (
     Additive,
     Attend,
     Attention,
-    Averaged,
     Bilinear,
     Concatenated,
     Dot,
-    Edges,
-    GraphAdditive,
-    Grid,
     Mask,
     Rotary,
     ScaledDot,
     Sinusoidal,
-    Windows,
-    full,
     line,
-    plane,
-    record,
 )  # fmt: skip
-
-B, H, N, M, K, V, D = 2, 3, 5, 7, 11, 13, 17
-
-
-def qkv(batch=B, heads=H, queries=N, keys=M, dim=K, value_dim=V, dtype=torch.float64):
-    shapes = (batch, heads, queries, dim), (batch, heads, keys, dim), (batch, heads, keys, value_dim)
-    return tuple(torch.randn(shape, dtype=dtype) for shape in shapes)
-
-
-def attention(*args, **kwargs) -> Attention:
-    """In float64, with biases that are not zero."""
-    layer = Attention(*args, **kwargs).double()
-    for parameter in layer.parameters():
-        if parameter.ndim == 1:
-            nn.init.normal_(parameter)
-    return layer
-
-
-def recorded(model: nn.Module, *args, **kwargs) -> torch.Tensor:
-    with record(model) as maps:
-        model(*args, **kwargs)
-    return maps[0]
+from tests.core.layers import B, D, H, K, M, N, V, attention, qkv, recorded
 
 
 def test_B5_dot_score_equals_einsum():
@@ -221,66 +193,6 @@ def test_B16_h_negro_is_the_convex_combination_of_the_lecture():
     assert (values.amin(2) <= h_negro).all() and (h_negro <= values.amax(2)).all()
 
 
-def complete_graph(queries: int, keys: int) -> Edges:
-    i, j = torch.meshgrid(torch.arange(queries), torch.arange(keys), indexing="ij")
-    return Edges(torch.stack([i.flatten(), j.flatten()]), queries, keys)
-
-
-@pytest.mark.parametrize("score", [ScaledDot(), Additive(K, K, 19, H), GraphAdditive(K, H)], ids=repr)
-def test_B17_dense_attention_is_attention_on_a_complete_graph(score):
-    """Self-attention is the complete graph, attention on a memory the complete bipartite graph."""
-    dense = attention(Concatenated(D, H, head_dim=K, memory_dim=D), score=score)
-    x, y = torch.randn(B, N, D, dtype=torch.float64), torch.randn(B, M, D, dtype=torch.float64)
-    torch.testing.assert_close(dense(x, neighbours=complete_graph(N, N)), dense(x, neighbours=full()))
-    torch.testing.assert_close(dense(x, y, neighbours=complete_graph(N, M)), dense(x, y, neighbours=full()))
-
-
-def test_B18_graph_attention_over_neighbour_lists():
-    """E17: the sum and the softmax run over j ∈ N_i."""
-    edges = Edges(torch.randint(0, M, (2, 19)), M, M)
-    layer = attention(Concatenated(D, H, head_dim=K), neighbours=edges)
-    x = torch.randn(B, M, D, dtype=torch.float64)
-    q, k, v = layer.heads.queries(x), layer.heads.keys(x), layer.heads.values(x)
-    out = torch.zeros(B, H, M, K, dtype=torch.float64)
-    for i in range(M):
-        near = edges.edge_2E[1][edges.edge_2E[0] == i]
-        if len(near):
-            alpha = (q[:, :, i, None] @ k[:, :, near].mT / math.sqrt(K)).softmax(-1)
-            out[:, :, i] = (alpha @ v[:, :, near])[:, :, 0]
-    torch.testing.assert_close(layer(x), layer.heads.join(out))
-
-    adjacency = edges.dense(torch.ones(edges.edge_2E.shape[1], dtype=torch.bool))
-    torch.testing.assert_close(layer(x, neighbours=Mask(adjacency)), layer(x))
-
-    order = torch.randperm(M)
-    renamed = Edges(order.argsort()[edges.edge_2E], M, M)
-    torch.testing.assert_close(layer(x[:, order], neighbours=renamed), layer(x)[:, order])
-
-
-def test_B19_grid_neighbourhood_has_4_6_9_cells_and_equals_unfold():
-    """E18: the eight cells around and the cell itself, not those at distance one."""
-    height, width = 5, 7
-    places = plane(height, width)
-    counts = Grid(1).allowed(places, places).sum(-1).view(height, width)
-    expected = torch.full((height, width), 9)
-    expected[[0, -1]] = 6
-    expected[:, [0, -1]] = 6
-    expected[[0, 0, -1, -1], [0, -1, 0, -1]] = 4
-    assert torch.equal(counts, expected)
-
-    q, k, v = qkv(queries=35, keys=35)
-
-    def around(x: torch.Tensor) -> torch.Tensor:
-        on_plane = x.transpose(2, 3).reshape(B * H, -1, height, width)
-        return F.unfold(on_plane, 3, padding=1).view(B, H, x.shape[-1], 9, height * width)
-
-    exists = around(torch.ones(B, H, 35, 1, dtype=torch.float64))[:, :, 0]
-    logits = torch.einsum("bhnk,bhksn->bhsn", q, around(k)) / math.sqrt(K)
-    alpha = logits.masked_fill(exists == 0, -torch.inf).softmax(2)
-    expected_out = torch.einsum("bhsn,bhvsn->bhnv", alpha, around(v))
-    torch.testing.assert_close(Attend(neighbours=Grid(1))(q, k, v, queries=places, keys=places), expected_out)
-
-
 def test_B21_cross_attention_of_x_with_itself_is_self_attention():
     """E20: the two lengths may differ."""
     layer = attention(Concatenated(D, H, head_dim=K))
@@ -288,42 +200,6 @@ def test_B21_cross_attention_of_x_with_itself_is_self_attention():
     torch.testing.assert_close(layer(x, x), layer(x))
     assert layer(x, y).shape == (B, N, D)
     assert recorded(layer, x, y).shape == (B, H, N, M)
-
-
-def flops(layer: nn.Module, *args, **kwargs) -> int:
-    # The counter knows matrix products, not the fused kernel of a processor.
-    with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter, torch.no_grad():
-        layer(*args, **kwargs)
-    return counter.get_total_flops()
-
-
-@pytest.mark.parametrize(("height", "width", "dim", "window"), [(14, 21, 12, 7), (10, 6, 35, 2)])
-def test_B22_cost_equals_the_formula_for_full_and_windowed_attention(height, width, dim, window):
-    """Ω(MSA) = 4hwC² + 2(hw)²C and Ω(W-MSA) = 4hwC² + 2M²hwC multiplications, softmax not counted: E21."""
-    heads = Concatenated(dim, dim // 3 if dim % 3 == 0 else 5)
-    cells, x = height * width, torch.randn(1, height * width, dim)
-    places = plane(height, width)
-    msa = 4 * cells * dim**2 + 2 * cells**2 * dim
-    windowed = 4 * cells * dim**2 + 2 * window**2 * cells * dim
-    assert flops(Attention(heads), x) == 2 * msa  # a multiplication and an addition
-    assert flops(Attention(heads, neighbours=Windows((window, window))), x, places=places) == 2 * windowed
-
-
-def test_B22_published_numbers_of_swin():
-    cells, dim, window = 56 * 56, 96, 7
-    x = torch.empty(1, cells, dim, device="meta")
-    with torch.device("meta"):
-        heads = Concatenated(dim, 3)
-        assert flops(Attention(heads), x) == 2 * 2_003_828_736
-    assert 4 * cells * dim**2 + 2 * cells**2 * dim == 2_003_828_736
-    assert 4 * cells * dim**2 + 2 * window**2 * cells * dim == 145_108_992
-
-
-def test_B22_cost_of_full_attention_grows_with_the_square_of_the_length():
-    layer = Attend()
-    cost = {n: flops(layer, *(torch.randn(1, 1, n, 8) for _ in range(3))) for n in (64, 128, 256)}
-    assert cost[128] == 4 * cost[64]
-    assert cost[256] == 16 * cost[64]
 
 
 def test_B23_scaling_keeps_the_softmax_from_saturating():
@@ -341,58 +217,6 @@ def test_B23_scaling_keeps_the_softmax_from_saturating():
     assert entropy > 0.8 * math.log(64)
     assert saturated_entropy < 0.2 * math.log(64)
     assert gradient > 1e3 * saturated_gradient
-
-
-@pytest.mark.parametrize("averaged", [False, True], ids=["concatenated", "averaged"])
-def test_B24_graph_attention_equals_torch_geometric(averaged):
-    """Forward and gradient; one projection of PyG stands for our query, key and value projections."""
-    from torch_geometric.nn import GATConv
-
-    num_nodes, out_dim = 13, 7
-    their = GATConv(D, out_dim, heads=H, concat=not averaged, dropout=0.0).double()
-    nn.init.normal_(their.bias)
-    source_target = torch.randint(0, num_nodes, (2, 41))
-    source_target = torch.unique(source_target[:, source_target[0] != source_target[1]], dim=1)
-
-    kind = Averaged if averaged else Concatenated
-    widths = {"out_dim": H * out_dim} if not averaged else {}
-    ours = Attention(kind(D, H, head_dim=out_dim, bias=False, **widths), score=GraphAdditive(out_dim, H)).double()
-    with torch.no_grad():
-        for projection in (ours.heads.to_q, ours.heads.to_k, ours.heads.to_v):
-            projection.weight.copy_(their.lin.weight)
-        ours.attend.score.query_weight.copy_(their.att_dst[0, :, :, None])
-        ours.attend.score.key_weight.copy_(their.att_src[0, :, :, None])
-        if averaged:
-            ours.heads.out_bias.copy_(their.bias)
-        else:
-            ours.heads.to_out.weight.copy_(torch.eye(H * out_dim))
-            ours.heads.to_out.bias.copy_(their.bias)
-    loops = torch.arange(num_nodes).expand(2, -1)
-    edges = Edges(torch.cat([source_target.flip(0), loops], dim=1), num_nodes, num_nodes)
-
-    x = torch.randn(num_nodes, D, dtype=torch.float64, requires_grad=True)
-    out, expected = ours(x[None], neighbours=edges)[0], their(x, source_target)
-    torch.testing.assert_close(out, expected)
-    noise = torch.randn_like(expected)
-    their_x, their_W, their_a = torch.autograd.grad(expected, [x, their.lin.weight, their.att_src], noise)
-    our_x, *our_W, our_a = torch.autograd.grad(
-        out,
-        [x, ours.heads.to_q.weight, ours.heads.to_k.weight, ours.heads.to_v.weight, ours.attend.score.key_weight],
-        noise,
-    )
-    torch.testing.assert_close(our_x, their_x)
-    torch.testing.assert_close(sum(our_W), their_W)
-    torch.testing.assert_close(our_a[..., 0], their_a[0])
-
-
-def test_B26_a_graph_must_be_given_and_costs_one_message_per_edge():
-    edges = Edges(torch.randint(0, M, (2, 19)), M, M)
-    x = torch.randn(B, M, D)
-    layer = Attention(Concatenated(D, H, head_dim=K), neighbours=edges)
-    assert recorded(layer, x).shape == (B, H, edges.edge_2E.shape[1])
-    # Every edge is an explicit index besides: two integers that a complete graph does without.
-    assert edges.edge_2E.numel() == 2 * edges.edge_2E.shape[1]
-    assert edges.edge_2E.shape[1] < M * M
 
 
 def test_B28_without_positions_attention_is_blind_to_order():
