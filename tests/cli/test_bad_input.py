@@ -41,15 +41,6 @@ SETTINGS = {
 }
 
 
-# The run folder is made before these are looked at: verbs.train is to call verbs.possible.require_possible first.
-LATE = {"unknown system", "unknown size", "unknown argument", "unknown device", "unknown baseline", "folder is a file"}
-
-
-def cases() -> list:
-    late = pytest.mark.xfail(strict=False, reason="refused only after the run folder was made")
-    return [pytest.param(case, marks=[late] if case in LATE else []) for case in SETTINGS]
-
-
 @pytest.fixture
 def traps(empty_folder: Path):
     (empty_folder / "bad.yaml").write_text("train: [1, 2")
@@ -70,7 +61,7 @@ def assert_refused(ended, words: str) -> None:
     assert "Traceback" not in ended.stderr
 
 
-@pytest.mark.parametrize("case", cases())
+@pytest.mark.parametrize("case", list(SETTINGS))
 def test_bad_setting_is_refused_before_anything_is_written(mirada, no_report, photos, traps, case):
     words, message = SETTINGS[case]
     is_length = any("epochs" in word or "minutes" in word for word in words)
@@ -83,7 +74,7 @@ def test_bad_setting_is_refused_before_anything_is_written(mirada, no_report, ph
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["train"], "no SOURCE is given"),
+        (["train"], "no data is named"),
         (["train", "nowhere"], "nowhere: no such file or folder"),
         (["resume", "nowhere"], "nowhere: is not the folder of a run"),
         (["report", "nowhere"], "nowhere: is not the folder of a run"),

@@ -31,7 +31,7 @@ SETTINGS = (
 def no_report():
     """Reports have their own tests."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mirada.report.build_report", lambda path: path)
+        patch.setattr("mirada.verbs.stages.build_report", lambda path: path)
         yield
 
 

@@ -76,7 +76,7 @@ def train(
 
     with watcher(quiet) as watching:
         run = verb(
-            rest[0] if rest else configured_source(config, words),
+            rest[0] if rest else None,
             system=system,
             preset=preset,
             config=config,
@@ -93,15 +93,3 @@ def without_beaten(settings: list[str], flags: Collection[str]) -> list[str]:
     if not any(f"train.{unit}" in flags for unit in LENGTHS):
         return settings
     return [word for word in settings if word.partition("=")[0].strip() not in {f"train.{unit}" for unit in LENGTHS}]
-
-
-def configured_source(config: Path | None, settings: list[str]) -> str:
-    """data.source of the settings or of the file."""
-    from mirada.config.load import merge, parse_settings, read_yaml
-
-    data = merge({} if config is None else read_yaml(config), parse_settings(settings)).get("data")
-    source = data.get("source") if isinstance(data, dict) else None
-    if not source:
-        where = "no SOURCE is given" if config is None else f"no SOURCE is given and {config} has no data.source"
-        raise MiradaError(f"{where}; give a folder, a table, or a sample set such as digits.")
-    return str(source)

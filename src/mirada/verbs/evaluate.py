@@ -25,11 +25,9 @@ from mirada.train.folder import RunFolder, csv_text
 from mirada.train.outputs import outputs_of
 from mirada.verbs.check import READING, reading_options
 from mirada.verbs.load import Progress, Trained, load
-from mirada.verbs.prepare import open_table, prepare
+from mirada.verbs.prepare import EVALUATION_BATCH, open_table, prepare
 
 Store = MemoryImages | StreamedImages
-
-BATCH = 256
 
 
 @dataclass(frozen=True)
@@ -68,7 +66,7 @@ def evaluate(
                 f"{source}: is the data this model was trained on; leave it out to measure on the held-out part."
             )
     started = time.monotonic()
-    batches = evaluation_batches(store, rows, batch_size=BATCH, normalisation=trained.normalisation)
+    batches = evaluation_batches(store, rows, batch_size=EVALUATION_BATCH, normalisation=trained.normalisation)
     outputs, targets, found = outputs_of(trained.model, batches, trained.device)
     seconds = time.monotonic() - started
     lines = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import torch
@@ -11,12 +11,15 @@ import torch
 from mirada.config.schema import AugmentConfig, Config, DataConfig
 from mirada.data import (
     Augmentation,
+    Batch,
     ImageTable,
     MemoryImages,
     Normalisation,
     Split,
     StreamedImages,
+    TrainBatches,
     augmentation_named,
+    evaluation_batches,
     flipping_is_safe,
     infer_shape,
     make_split,
@@ -28,6 +31,8 @@ from mirada.errors import MiradaError
 from mirada.tasks.image import Task, task_of
 
 LoadProgress = Callable[[int, int], None]
+
+EVALUATION_BATCH = 256
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,27 @@ class Prepared:
     def held_out(self) -> str:
         """The side on which the final result is measured: test, or val where the data brings no test images."""
         return "test" if len(self.split.test) else "val"
+
+    def arguments(self) -> dict:
+        """What the data decides of a system."""
+        shape = self.store.shape
+        return {"image_size": tuple(shape.size), "in_channels": shape.channels, "num_classes": self.table.num_outputs}
+
+    def training(self, config: Config, shard: tuple[int, int] = (0, 1)) -> TrainBatches:
+        return TrainBatches(
+            self.store,
+            self.split.train,
+            batch_size=min(config.train.batch_size, len(self.split.train)),
+            normalisation=self.normalisation,
+            augmentation=augmentation_for(config.augment, self),
+            seed=config.train.seed,
+            balanced=config.train.balanced,
+            shard=shard,
+        )
+
+    def evaluation(self, side: str) -> Iterator[Batch]:
+        rows = self.split.rows(side)
+        return evaluation_batches(self.store, rows, batch_size=EVALUATION_BATCH, normalisation=self.normalisation)
 
     def task(self, config: Config) -> Task:
         return task_of(

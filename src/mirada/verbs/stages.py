@@ -1,0 +1,161 @@
+"""The stages of a run: train and judge the model, then its baseline, then write the report. Done stages are skipped."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+
+import torch
+from accelerate import Accelerator
+from torch import nn
+
+from mirada import systems
+from mirada.config.load import dump_config, load_config, resolve
+from mirada.config.schema import Config
+from mirada.report import build_report
+from mirada.tasks.image import Task
+from mirada.train.budget import seconds_per_step
+from mirada.train.checkpoint import describe_model, load_model
+from mirada.train.files import write_text
+from mirada.train.folder import RunFolder, csv_text
+from mirada.train.loop import Progress, Recipe, State, fit
+from mirada.train.outputs import outputs_of
+from mirada.train.stopping import StopRequest
+from mirada.train.track import tracking
+from mirada.verbs.logs import logging_to
+from mirada.verbs.prepare import Prepared, device_named
+
+
+class Watcher:
+    """What the caller hears of a run; every method may stay as it is."""
+
+    def says(self, sentence: str) -> None: ...
+    def loads(self, done: int, total: int) -> None: ...
+    def resolved(self, config: Config, folder: RunFolder) -> None: ...
+    def starts(self, what: str, steps: int) -> None: ...
+    def advances(self, progress: Progress) -> None: ...
+    def ends(self, what: str, result: dict) -> None: ...
+
+
+def carry_out(
+    folder: RunFolder, config: Config, prepared: Prepared, watcher: Watcher, stop: StopRequest | None
+) -> RunFolder:
+    """The stages that are not done yet: the model, the baseline, the report."""
+    with logging_to(folder.log), stop or StopRequest() as request:
+        if not folder.is_finished:
+            _train_one(folder, config, prepared, watcher, request, "model")
+        if config.baseline.name != "none" and not folder.baseline.is_finished:
+            baseline = _baseline_config(folder, config)
+            _train_one(folder.baseline, baseline, prepared, watcher, request, "baseline")
+        build_report(folder.path)
+    return folder
+
+
+def _baseline_config(folder: RunFolder, config: Config) -> Config:
+    """The opponent: the same data, augmentation and time, its own rate."""
+    if folder.baseline.config.exists():
+        return load_config(folder.baseline.config)
+    result = folder.read_result()
+    system = {"name": config.baseline.name, "size": config.baseline.size, "arguments": config.baseline.arguments}
+    train = config.train.model_dump() | {
+        "epochs": None,
+        "steps": None,
+        "minutes": max(result["seconds_training"] / 60, 0.01),
+        "learning_rate": config.baseline.learning_rate,
+    }
+    layer = config.model_dump() | {"system": system, "train": train, "baseline": {"name": "none"}}
+    return resolve(layer)
+
+
+def _train_one(
+    folder: RunFolder, config: Config, prepared: Prepared, watcher: Watcher, stop: StopRequest, what: str
+) -> None:
+    device = device_named(config.train.device)
+    accelerator = Accelerator(cpu=device.type == "cpu", mixed_precision=_mixed(config.train.precision))
+    torch.manual_seed(config.train.seed)
+    arguments = {**config.system.arguments, **prepared.arguments()}
+    model = systems.create(config.system.name, config.system.size, **_as_tuples(arguments))
+    task = prepared.task(config)
+    batches = prepared.training(config, (accelerator.process_index, accelerator.num_processes))
+    if config.train.minutes is not None:
+        seconds = seconds_per_step(model, task, batches, device, config.train.accumulate)
+        steps = max(1, round(config.train.minutes * 60 / seconds))
+        train = config.train.model_copy(update={"minutes": None, "steps": steps})
+        watcher.says(f"{config.train.minutes:.2g} minutes are {steps} steps of {seconds * 1e3:.0f} ms.")
+        config = config.model_copy(update={"train": train})
+    write_text(folder.config, dump_config(config))
+    watcher.resolved(config, folder)
+    recipe = _recipe(config, len(batches))
+    num_parameters = sum(p.numel() for p in model.parameters())
+    describe_model(folder.best / "model.json", config.system.name, config.system.size, arguments, num_parameters)
+    watcher.starts(f"{config.system.name} ({num_parameters:,} parameters)", recipe.steps)
+
+    def evaluate(candidate: nn.Module) -> dict[str, float]:
+        outputs, targets, _ = outputs_of(candidate, prepared.evaluation("val"), device)
+        return task.quick(outputs, targets)
+
+    if config.train.compile:
+        model.compile()
+    track = config.track
+    with tracking(track.mlflow, folder, config.model_dump(mode="json"), track.experiment, track.mlflow_uri) as tracker:
+
+        def watch(progress: Progress) -> None:
+            watcher.advances(progress)
+            tracker.advances(progress)
+
+        state = fit(model, task, batches, evaluate, recipe, folder, accelerator=accelerator, stop=stop, watch=watch)
+        result = _judge(folder, prepared, task, device) | _facts(config, state, num_parameters)
+        tracker.ends(result)
+    folder.write_result(result)
+    watcher.ends(what, result)
+
+
+def _facts(config: Config, state: State, num_parameters: int) -> dict:
+    return {
+        "system": config.system.name,
+        "size": config.system.size,
+        "num_parameters": num_parameters,
+        "seconds_training": round(state.seconds, 3),
+        "images_seen": state.images,
+        "best_step": state.best_step,
+        "steps": state.step,
+    }
+
+
+def _judge(folder: RunFolder, prepared: Prepared, task: Task, device: torch.device) -> dict:
+    """Predictions of the best weights on the held-out images, and what they are worth."""
+    model = load_model(folder.best).to(device)
+    started = time.monotonic()
+    outputs, targets, rows = outputs_of(model, prepared.evaluation(prepared.held_out), device)
+    seconds = time.monotonic() - started
+    lines = [
+        {"name": prepared.table.name(row), "row": row, **target, **answer}
+        for row, target, answer in zip(rows.tolist(), task.named(targets), task.answers(outputs), strict=True)
+    ]
+    write_text(folder.predictions, csv_text(lines))
+    result = task.result(outputs, targets)
+    return {"split": prepared.held_out, "task": prepared.table.task, "seconds_per_image": seconds / len(rows), **result}
+
+
+def _recipe(config: Config, batches_per_epoch: int) -> Recipe:
+    train = config.train
+    per_epoch = max(1, batches_per_epoch // train.accumulate)
+    steps = train.steps if train.steps is not None else max(1, round((train.epochs or 1) * per_epoch))
+    names = {field.name for field in dataclasses.fields(Recipe)}
+    common = {name: value for name, value in train if name in names}
+    return Recipe(
+        **common
+        | {
+            "steps": steps,
+            "evaluate_every": max(1, steps // train.evaluations),
+            "warmup": round(train.warmup * steps),
+        }
+    )
+
+
+def _mixed(precision: str) -> str:
+    return {"float32": "no", "bfloat16": "bf16", "float16": "fp16"}[precision]
+
+
+def _as_tuples(arguments: dict) -> dict:
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in arguments.items()}
