@@ -84,7 +84,7 @@ def test_equals_transformers_in_output_and_input_gradient(built_for, seen):
     torch.testing.assert_close(own.grad, other.grad, atol=1e-5, rtol=1e-5)
 
 
-STEM_AND_POSITION = list(product(("linear", "conv", "shifted"), ("learned", "sinusoidal", "rotary", "none")))
+STEM_AND_POSITION = list(product(("linear", "conv", "shifted", "pooled"), ("learned", "sinusoidal", "rotary", "none")))
 REST = cycle(product(("class", "sequence", "mean"), ("standard", "locality")))
 
 

@@ -8,6 +8,7 @@ or shifted patches (Lee 2021) for E, locality attention (Lee 2021), sequence poo
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -44,6 +45,7 @@ from mirada.nn import (
     rising_rates,
 )
 from mirada.nn.patches import Remainder, Size, as_size, fit
+from mirada.systems.cnn import convolution
 from mirada.systems.registry import Card, one_of, register
 
 Stem = Callable[[int, int, int], nn.Module]  # in_channels, dim, patch_size
@@ -85,7 +87,8 @@ class ViT(nn.Module):
     """Logits (B, num_classes) of images (B, in_channels, height, width), at any height and width.
 
     patch_size   pixels of a patch's side; None: the power of two that gives at most 100 patches at `image_size`
-    stem         "linear": one matrix for all patches; "conv": 3×3 convolutions; "shifted": patches with surroundings
+    stem         "linear": one matrix for all patches; "shifted": patches with their surroundings; "conv": 3×3
+                 convolutions with stride 2; "pooled": 3×3 convolutions of every pixel with pooling, slower and stronger
     position     "learned" (interpolated at other sizes), "sinusoidal", "rotary", "none"
     pooling      "class": a class token; "mean": of the patches; "sequence": a learned query looks at the patches
     attention    "standard", or "locality": nobody looks at itself, and the temperature is learned
@@ -125,9 +128,16 @@ class ViT(nn.Module):
         self.num_extra = 1 if pooling == "class" else 0
         blank = torch.empty(0, in_channels, *as_size(image_size), device="meta")
 
-        stems: dict[str, Stem] = {"linear": LinearPatches, "conv": conv_stem, "shifted": ShiftedPatches}
+        stems: dict[str, Stem] = {
+            "linear": LinearPatches,
+            "shifted": ShiftedPatches,
+            "conv": conv_stem,
+            "pooled": PooledStem,
+        }
         self.patches = one_of("stem", stem, stems)(in_channels, dim, self.patch_size)
-        self.layout = torch.channels_last if stem == "conv" else torch.contiguous_format  # see cnn.channels_last
+        self.layout = (
+            torch.channels_last if stem in ("conv", "pooled") else torch.contiguous_format
+        )  # see cnn.channels_last
         self.extra = ExtraTokens(dim, self.num_extra) if self.num_extra else nn.Identity()
         positions: dict[str, Make] = {
             "learned": lambda: Learned(self.grid(blank), dim, self.num_extra),
@@ -194,12 +204,40 @@ def derived_patch_size(image_size: Size) -> int:
 
 def conv_stem(in_channels: int, dim: int, patch_size: int) -> ConvStem:
     """At least two 3×3 convolutions, those at the end with stride 2, each twice as wide as the one before."""
-    num_halvings = patch_size.bit_length() - 1
-    if patch_size != 2**num_halvings:
-        raise MiradaError(f'patch_size={patch_size} with stem="conv": must be a power of two, as each layer halves')
+    num_halvings = halvings(patch_size)
     num_layers = max(2, num_halvings)
     widths = tuple(max(dim >> layer, 8) for layer in reversed(range(num_layers)))
     return ConvStem(in_channels, dim, widths, (1,) * (num_layers - num_halvings) + (2,) * num_halvings)
+
+
+class PooledStem(nn.Module):
+    """A 3×3 convolution of every pixel, then for each halving one more with pooling, twice as wide; 1×1 to D.
+
+    As in compact transformers (Hassani 2021), with the batch normalisation of `cnn`.
+    """
+
+    def __init__(self, in_channels: int, dim: int, patch_size: int) -> None:
+        super().__init__()
+        widths = [max(dim >> layer, 16) for layer in reversed(range(halvings(patch_size) + 1))]
+        steps = itertools.pairwise(widths)
+        self.layers = nn.Sequential(
+            convolution(in_channels, widths[0]), *(convolution(before, width, pool=True) for before, width in steps)
+        )
+        self.projection = nn.Conv2d(widths[-1], dim, 1)
+
+    def forward(self, image_BCHW: Tensor) -> tuple[Tensor, Size]:
+        features_BDHW = self.projection(self.layers(image_BCHW))
+        return features_BDHW.flatten(2).mT, (features_BDHW.shape[-2], features_BDHW.shape[-1])
+
+
+def halvings(patch_size: int) -> int:
+    """How often a side is halved to make one token of a patch."""
+    count = patch_size.bit_length() - 1
+    if patch_size != 2**count:
+        raise MiradaError(
+            f"patch_size={patch_size} with a stem of convolutions: must be a power of two, as each halves"
+        )
+    return count
 
 
 def some_patches(x_BND: Tensor, places: Places, share: float) -> tuple[Tensor, Places]:
