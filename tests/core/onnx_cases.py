@@ -30,6 +30,7 @@ from mirada.core import (
     kernels,
     line,
 )
+from mirada.core.attention import stand_ins
 from mirada.core.heads import split
 from mirada.core.kernels import reference
 from mirada.core.kernels.call import Call
@@ -135,7 +136,6 @@ class OnnxAttention:
                 position = GivenBias(mask)
         self.mode = given.get("qk_matmul_output_mode", 0)
         self.attend = Attend(_score(given), neighbours, position)
-        self.attend.compute = self._keep_call
 
     @staticmethod
     def _band(given: dict[str, Any]) -> Neighbours:
@@ -144,7 +144,8 @@ class OnnxAttention:
         return band & Band(after=0) if given.get("is_causal") else band
 
     def outputs(self) -> dict[str, Tensor]:
-        out = self.attend(self.q, self.k, self.v, valid_BM=self.valid_BM, queries=self.queries, keys=self.keys)
+        with stand_ins.of({self.attend: self._keep_call}):
+            out = self.attend(self.q, self.k, self.v, valid_BM=self.valid_BM, queries=self.queries, keys=self.keys)
         return {
             "Y": out.transpose(1, 2).flatten(2) if self.is_flat else out,
             "present_key": self.k,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from importlib import import_module
+from threading import Barrier
 
 import pytest
 import torch
@@ -32,7 +34,8 @@ from mirada.core import (
     record,
     window,
 )  # fmt: skip
-from mirada.core.kernels import choose, reference, run
+from mirada.core.attention import stand_ins
+from mirada.core.kernels import choose, reference
 from mirada.errors import MiradaError
 from tests.core.crossproduct import MIXES, NEIGHBOURS, POSITIONS, make_call
 
@@ -277,12 +280,41 @@ def test_an_error_inside_leaves_the_model_as_it_was():
     model = Stack()
     with pytest.raises(ValueError, match="mine"), record(model):
         raise ValueError("mine")
-    layers = (model.first, model.second, model.third)
-    assert all(layer.attend.compute is run for layer in layers)
     with record(model) as maps:  # and it can be recorded again
         model(torch.randn(B, N, D))
+    model(torch.randn(B, N, D))
     assert len(maps.every(0)) == 1
-    assert all(layer.attend.compute is run for layer in layers)
+    assert not stand_ins.get()
+
+
+def test_threads_record_one_model_at_once_and_see_only_their_own():
+    """As a server does: one request asks for maps while others run the same model, with maps or without."""
+    model = Stack().eval()
+    inputs = [torch.randn(B, N, D) for _ in range(4)]
+    everyone_is_recording = Barrier(len(inputs) + 1)
+
+    def recorded(x: torch.Tensor) -> tuple[torch.Tensor, list[torch.Tensor]]:
+        with torch.no_grad(), record(model) as maps:
+            everyone_is_recording.wait(timeout=30)
+            out = model(x)
+            everyone_is_recording.wait(timeout=30)
+        return out, [maps[name] for name in maps]
+
+    def plain(x: torch.Tensor) -> torch.Tensor:
+        with torch.no_grad():
+            everyone_is_recording.wait(timeout=30)
+            out = model(x)
+            everyone_is_recording.wait(timeout=30)
+        return out
+
+    with ThreadPoolExecutor(len(inputs) + 1) as pool:
+        unrecorded = pool.submit(plain, inputs[0])
+        results = list(pool.map(recorded, inputs))
+    assert torch.equal(unrecorded.result(), results[0][0])
+    for x, (out, weights) in zip(inputs, results, strict=True):
+        with torch.no_grad(), record(model) as alone:
+            assert torch.equal(model(x), out)
+        assert all(torch.equal(alone[i], got) for i, got in enumerate(weights))
 
 
 def test_a_layer_is_recorded_once_at_a_time_and_others_meanwhile():

@@ -7,8 +7,9 @@ Shape letters: B batch, H heads, N queries, M keys, D model dim, K head dim, V v
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
+import torch
 from torch import Tensor, nn
 
 from mirada.core import kernels
@@ -19,8 +20,13 @@ from mirada.core.neighbours import Neighbours, full
 from mirada.core.places import Places, line
 from mirada.core.position.relative import Relative
 from mirada.core.position.rotary import Rotary
+from mirada.core.scoped import Scoped
 from mirada.core.score import ScaledDot, Score
 from mirada.errors import MiradaError
+
+# What computes the calls of some layers instead of the kernels: `record` puts its own here, for its thread only, as
+# several may be served by one model at once.
+stand_ins: Scoped[Mapping[nn.Module, Callable[[Call], Tensor]]] = Scoped("stand-ins", {})
 
 
 class Attend(nn.Module):
@@ -43,7 +49,6 @@ class Attend(nn.Module):
         self.position = position
         self.mix = mix
         self.dropout = dropout
-        self.compute: Callable[[Call], Tensor] = kernels.run  # `record` puts its own in place
 
     def forward(
         self,
@@ -57,6 +62,10 @@ class Attend(nn.Module):
         neighbours: Neighbours | None = None,
     ) -> Tensor:
         """`valid_BM` is True for real keys, False for padding; `neighbours` replaces the layer's own."""
+        for places, tokens in ((queries, q_BHNK), (keys, k_BHMK)):
+            if places is not None:
+                places.must_be_of(tokens.shape[-2])
+        _check_padding(valid_BM, k_BHMK)
         k_BHMK, v_BHMV = (_for_every_head(x, q_BHNK.shape[1]) for x in (k_BHMK, v_BHMV))
         call = Call(
             q_BHNK,
@@ -71,10 +80,25 @@ class Attend(nn.Module):
             queries,
             keys,
         )
-        return self.compute(call)
+        return stand_ins.get().get(self, kernels.run)(call)
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Attend:
+        # What `.to(device)` does to parameters; a rule is no module, but may hold edges or a mask.
+        self.neighbours = self.neighbours.apply(fn)
+        return super()._apply(fn, recurse)
 
     def extra_repr(self) -> str:
         return f"neighbours={self.neighbours}, dropout={self.dropout}"
+
+
+def _check_padding(valid_BM: Tensor | None, k_BHMK: Tensor) -> None:
+    """Other shapes and types would be broadcast, or added to the logits, without a word."""
+    wanted = (k_BHMK.shape[0], k_BHMK.shape[2])
+    if valid_BM is not None and (valid_BM.shape != wanted or valid_BM.dtype != torch.bool):
+        raise MiradaError(
+            f"valid_BM is {tuple(valid_BM.shape)} of {valid_BM.dtype}: must be {wanted} of booleans, one for every key "
+            "(those in the cache too), True for real tokens"
+        )
 
 
 def _for_every_head(x_BHMK: Tensor, num_heads: int) -> Tensor:
@@ -121,6 +145,8 @@ class Attention(nn.Module):
         if memory_BMD is None:
             q, k, v, places, memory_places = self._own_keys(x_BND, places, cache)
         else:
+            if cache is not None and places is None and self._knows_places(neighbours):
+                raise MiradaError("cross-attention with a cache needs `places` here: the cache counts no queries")
             q, k, v = self._memory_keys(x_BND, memory_BMD, places, memory_places, cache)
         out = self.attend(q, k, v, valid_BM=valid_BM, queries=places, keys=memory_places, neighbours=neighbours)
         return self.heads.join(out)
@@ -145,10 +171,18 @@ class Attention(nn.Module):
         def project() -> tuple[Tensor, Tensor]:
             return self._turn(self.heads.keys(memory), memory_places), self.heads.values(memory)
 
-        if cache is not None and self.rotary is not None and places is None:
-            raise MiradaError("rotary cross-attention with a cache needs `places`: the cache counts no queries")
         k, v = project() if cache is None else cache.memory(self, project)
+        if k.shape[-2] != memory.shape[1]:
+            raise MiradaError(
+                f"the cache holds a memory of {k.shape[-2]} tokens and was given one of {memory.shape[1]}: "
+                "use a new cache for a new memory"
+            )
         return self._turn(self.heads.queries(x), places), k, v
+
+    def _knows_places(self, neighbours: Neighbours | None) -> bool:
+        """It matters where a query stands."""
+        rule = self.attend.neighbours if neighbours is None else neighbours
+        return self.rotary is not None or self.attend.position is not None or rule != full()
 
     def _turn(self, q_or_k: Tensor, places: Places | None) -> Tensor:
         if self.rotary is None:

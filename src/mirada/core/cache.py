@@ -40,6 +40,16 @@ class Cache:
             self._memory[layer] = project()
         return self._memory[layer]
 
+    def copy(self) -> Cache:
+        """One that goes on by itself from here: a beginning is computed once and continued in several ways."""
+        other = Cache()
+        other._seen = {layer: entry.copy() for layer, entry in self._seen.items()}
+        other._memory, other._places = dict(self._memory), dict(self._places)
+        return other
+
+    def __deepcopy__(self, memo: dict) -> Cache:
+        return self.copy()  # the usual way would copy the layers too, and find nothing for the real ones
+
     def reorder(self, batch_index_B: Tensor) -> None:
         """Row b becomes the former row batch_index[b]: what beam search does when it keeps, drops or doubles a beam."""
         for entry in self._seen.values():
@@ -76,6 +86,14 @@ class _Growing:
                 grown.append(buffer)
             self.buffers = (grown[0], grown[1])
         return self.buffers[0][..., : self.length, :], self.buffers[1][..., : self.length, :]
+
+    def copy(self) -> _Growing:
+        other = _Growing()
+        other.length = self.length
+        if self.buffers is not None:
+            # Cut to length, so that the next token of either makes a buffer of its own.
+            other.buffers = (self.buffers[0][..., : self.length, :], self.buffers[1][..., : self.length, :])
+        return other
 
     def reorder(self, batch_index_B: Tensor) -> None:
         assert self.buffers is not None

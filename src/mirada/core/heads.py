@@ -74,9 +74,11 @@ class Concatenated(nn.Module):
 
     def project(self, x_BND: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys and values of tokens that look at each other."""
-        if x_BND.shape[0] * x_BND.shape[1] < MIN_ROWS_FOR_ONE_PRODUCT:
-            return self.queries(x_BND), self.keys(x_BND), self.values(x_BND)
         projections = (self.to_q, self.to_k, self.to_v)
+        # An exported or compiled model must serve every batch size: it cannot choose by the number of rows.
+        is_short = torch.compiler.is_compiling() or x_BND.shape[0] * x_BND.shape[1] < MIN_ROWS_FOR_ONE_PRODUCT
+        if is_short or not all(map(_is_plain, projections)):
+            return self.queries(x_BND), self.keys(x_BND), self.values(x_BND)
         weight = torch.cat([projection.weight for projection in projections])
         bias = None if self.to_q.bias is None else torch.cat([projection.bias for projection in projections])
         q, k, v = F.linear(x_BND, weight, bias).split([projection.out_features for projection in projections], dim=-1)
@@ -84,6 +86,11 @@ class Concatenated(nn.Module):
 
     def join(self, heads_BHNV: Tensor) -> Tensor:
         return self.to_out(heads_BHNV.transpose(1, 2).flatten(2))
+
+
+def _is_plain(layer: nn.Module) -> bool:
+    """Its matrix is all it does: no adapter stands in its place, nobody listens to it."""
+    return type(layer) is nn.Linear and not (layer._forward_hooks or layer._forward_pre_hooks)
 
 
 def split(x_BNC: Tensor, num_heads: int) -> Tensor:

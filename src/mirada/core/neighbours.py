@@ -8,13 +8,15 @@ places): True where i may look at j. Rules combine with `&` (intersection) and `
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from copy import copy
+from dataclasses import dataclass, fields
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from mirada.core.places import Places
+from mirada.core.places import Places, offsets
 from mirada.errors import MiradaError
 
 
@@ -23,6 +25,17 @@ class Neighbours:
 
     def allowed(self, queries: Places, keys: Places) -> Tensor:
         raise NotImplementedError
+
+    def apply(self, move: Callable[[Tensor], Tensor]) -> Neighbours:
+        """The same rule with its tensors elsewhere, for a layer that goes to another device."""
+        changed = copy(self)
+        for field in fields(self):  # type: ignore[arg-type]  # every rule is a dataclass
+            value = getattr(self, field.name)
+            if isinstance(value, Tensor):
+                object.__setattr__(changed, field.name, move(value))
+            elif isinstance(value, Neighbours):
+                object.__setattr__(changed, field.name, value.apply(move))
+        return changed
 
     def __and__(self, other: Neighbours) -> Neighbours:
         return Intersection(self, other)
@@ -39,6 +52,15 @@ def _steps_back(queries: Places, keys: Places) -> Tensor:
 def _seen_by_extra(allowed_NM: Tensor, queries: Places, keys: Places) -> Tensor:
     """Tokens without a place see everybody and are seen by everybody."""
     return F.pad(allowed_NM, (keys.num_extra, 0, queries.num_extra, 0), value=True)
+
+
+def _must_have_axes(rule: str, queries: Places, keys: Places, num_axes: int | None = None) -> None:
+    """Tokens of an image without places count as a line, on which these rules would mean something else."""
+    for found in (queries.coords_NA.shape[-1], keys.coords_NA.shape[-1]):
+        if found == 1 or num_axes not in (None, found):
+            raise MiradaError(
+                f"{rule} looks around on a plane and met tokens with {found} coordinate(s): give plane(height, width)"
+            )
 
 
 def _nearest(number: int | None, other: int | None) -> int | None:
@@ -92,6 +114,10 @@ class Strided(Neighbours):
 
     stride: int
 
+    def __post_init__(self) -> None:
+        if self.stride < 1:
+            raise MiradaError(f"Strided(stride={self.stride}): must be at least 1")
+
     def allowed(self, queries: Places, keys: Places) -> Tensor:
         back = _steps_back(queries, keys)
         return (back >= 0) & ((back <= self.stride) | (back % self.stride == 0))
@@ -103,6 +129,12 @@ class Fixed(Neighbours):
 
     block: int
     num_summary: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.num_summary <= self.block or self.block < 1:
+            raise MiradaError(
+                f"Fixed(block={self.block}, num_summary={self.num_summary}): needs 0 ≤ num_summary ≤ block ≥ 1"
+            )
 
     def allowed(self, queries: Places, keys: Places) -> Tensor:
         i, j = queries.index_N[..., :, None], keys.index_N[..., None, :]
@@ -116,9 +148,13 @@ class Grid(Neighbours):
 
     radius: int
 
+    def __post_init__(self) -> None:
+        if self.radius < 0:
+            raise MiradaError(f"Grid(radius={self.radius}): must be at least 0")
+
     def allowed(self, queries: Places, keys: Places) -> Tensor:
-        offset = queries.coords_NA[..., :, None, :] - keys.coords_NA[..., None, :, :]
-        return _seen_by_extra((offset.abs() <= self.radius).all(-1), queries, keys)
+        _must_have_axes("Grid", queries, keys)
+        return _seen_by_extra((offsets(queries, keys).abs() <= self.radius).all(-1), queries, keys)
 
 
 @dataclass(frozen=True)
@@ -131,11 +167,16 @@ class Windows(Neighbours):
     size: tuple[int, int]
     shift: tuple[int, int] = (0, 0)
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.size, tuple) or len(self.size) != 2 or min(self.size) < 1:
+            raise MiradaError(f"Windows(size={self.size}): must be (height, width), both at least 1")
+
     def group(self, coords_NA: Tensor) -> Tensor:
         size, shift = coords_NA.new_tensor(self.size), coords_NA.new_tensor(self.shift)
         return torch.div(coords_NA - shift, size, rounding_mode="floor")
 
     def allowed(self, queries: Places, keys: Places) -> Tensor:
+        _must_have_axes("Windows", queries, keys, num_axes=2)
         i, j = self.group(queries.coords_NA), self.group(keys.coords_NA)
         return _seen_by_extra((i[..., :, None, :] == j[..., None, :, :]).all(-1), queries, keys)
 
@@ -152,8 +193,8 @@ class Edges(Neighbours):
     num_keys: int
 
     def __post_init__(self) -> None:
-        code = self.edge_2E[0] * self.num_keys + self.edge_2E[1]
-        code = torch.unique(code)
+        i_E, j_E = self.edge_2E.long()  # numbers of pairs soon exceed 32 bits
+        code = torch.unique(i_E * self.num_keys + j_E)
         if code.numel() and not (0 <= int(self.edge_2E.min()) and int(self.edge_2E[0].max()) < self.num_queries
                                  and int(self.edge_2E[1].max()) < self.num_keys):  # fmt: skip
             raise MiradaError(f"an edge leaves the {self.num_queries} × {self.num_keys} nodes")

@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from mirada.errors import MiradaError
+
 
 @dataclass(frozen=True)
 class Places:
@@ -33,8 +35,16 @@ class Places:
         """All tokens of the line or lattice in their order, so that a token's row is its index."""
         return self.consecutive and len(self) == self.num_extra + math.prod(self.size)
 
+    def must_be_of(self, num_tokens: int) -> None:
+        if len(self) != num_tokens:
+            raise MiradaError(
+                f"{num_tokens} tokens were given with places for {len(self)}: give a place for each token"
+            )
+
     def followed_by(self, more: Places) -> Places:
         """These tokens and then more of them, as a cache gathers them."""
+        if more.num_extra:
+            raise MiradaError(f"{more.num_extra} extra tokens after others in a cache: they come first, or not at all")
         length = len(self) + len(more)
         if self.is_whole and more.consecutive and not self.num_extra and more.size == (length,):
             return line(length, device=self.index_N.device)
@@ -51,6 +61,16 @@ class Places:
         if coords.ndim > 2:
             coords = coords.index_select(0, batch_index_B)
         return replace(self, index_N=index, coords_NA=coords)
+
+
+def offsets(queries: Places, keys: Places) -> Tensor:
+    """place_j − place_i for every pair of tokens with a place: (…, N, M, A)."""
+    axes = queries.coords_NA.shape[-1], keys.coords_NA.shape[-1]
+    if axes[0] != axes[1]:
+        raise MiradaError(
+            f"queries on {axes[0]} axes cannot be compared with keys on {axes[1]}: give both their places"
+        )
+    return keys.coords_NA[..., None, :, :] - queries.coords_NA[..., :, None, :]
 
 
 def _joined(one: Tensor, other: Tensor, dim: int) -> Tensor:

@@ -8,7 +8,7 @@ Shape letters: B batch, H heads, N queries, M keys, E edges.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Literal
@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from mirada.core import kernels
-from mirada.core.attention import Attend
+from mirada.core.attention import Attend, stand_ins
 from mirada.core.kernels import edge_list, reference
 from mirada.core.kernels.call import Call
 from mirada.core.places import Places
@@ -83,7 +83,7 @@ def record(
     heads: Sequence[int] | None = None,
     queries: Sequence[int] | None = None,
 ) -> Iterator[Maps]:
-    """Record the attention weights of `layers` (all, if None) while the model runs.
+    """Record the attention weights of `layers` (all, if None) while the model runs in this thread or task.
 
     `heads` and `queries` keep only some heads and rows, in mode "observe": memory is then that of what is kept.
     """
@@ -95,13 +95,11 @@ def record(
         )
     chosen = _choose(model, layers)
     maps = Maps(tuple(chosen))
-    try:
-        for name, attend in chosen.items():
-            attend.compute = _Recorder(name, maps, mode, heads, queries)
+    recorders: dict[nn.Module, Callable[[Call], Tensor]] = {
+        attend: _Recorder(name, maps, mode, heads, queries) for name, attend in chosen.items()
+    }
+    with stand_ins.of({**stand_ins.get(), **recorders}):
         yield maps
-    finally:
-        for attend in chosen.values():
-            attend.compute = kernels.run
 
 
 def _choose(model: nn.Module, layers: Sequence[str | int] | None) -> dict[str, Attend]:
@@ -116,7 +114,7 @@ def _choose(model: nn.Module, layers: Sequence[str | int] | None) -> dict[str, A
             raise MiradaError(f"{type(model).__name__} has no attention layer {layer!r}: there are {', '.join(names)}")
         attend = modules[str(name)]
         assert isinstance(attend, Attend)
-        if isinstance(attend.compute, _Recorder):
+        if attend in stand_ins.get():
             raise MiradaError(f"attention layer {name!r} is being recorded already")
         chosen[str(name)] = attend
     return chosen

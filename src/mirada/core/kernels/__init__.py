@@ -1,13 +1,14 @@
 """Which kernel computes a call: the first row of TABLE that does not refuse its parts.
 
     edge list      Edges              any score          no relative position             cost O(E)
-    block local    bands              any score          any bias on the logits           cost O(N · width)
+    block local    narrow bands       any score          any bias on the logits           cost O(N · width)
     block sparse   Strided, Fixed     any score          any bias on the logits           cost O(N · √N) at l = √N
     block grid     Grid, Windows      any score          any bias on the logits           cost O(N · window)
     fused          any                dot products       any bias on the logits           cost O(N · M), memory O(N)
     reference      any                any                any, Shaw's values, mixing       cost and memory O(N · M)
 
 Rotary and added positions act before the kernel, so every row serves them.
+A mask or a bias takes the fused kernel N · M numbers of memory besides.
 """
 
 from __future__ import annotations
@@ -15,13 +16,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from mirada.core.kernels import block_grid, block_local, block_sparse, edge_list, fused, reference
 from mirada.core.kernels.call import Call
+from mirada.core.scoped import Scoped
 from mirada.errors import MiradaError
 
 log = logging.getLogger(__name__)
@@ -50,7 +52,7 @@ TABLE = (
     Kernel("reference", reference.run, reference.refuses),
 )
 
-_forced: ContextVar[str | None] = ContextVar("forced kernel", default=None)
+_forced: Scoped[str | None] = Scoped("forced kernel", None)
 
 
 def choose(call: Call) -> Kernel:
@@ -64,7 +66,7 @@ def choose(call: Call) -> Kernel:
     for kernel in TABLE:
         if kernel.refuses(call) is None and kernel.is_worthwhile(call):
             break
-    if kernel.name == "reference" and log.isEnabledFor(logging.DEBUG):
+    if kernel.name == "reference" and not torch.compiler.is_compiling() and log.isEnabledFor(logging.DEBUG):
         reasons = "; ".join(f"{other.name}: {other.refuses(call)}" for other in TABLE[:-1])
         log.debug("attention runs on the reference kernel (%s)", reasons)
     return kernel
@@ -79,8 +81,5 @@ def forced(name: str) -> Iterator[None]:
     """Within this context every call runs on the named kernel, or raises: for tests and measurements."""
     if name not in {kernel.name for kernel in TABLE}:
         raise MiradaError(f"no kernel is called {name!r}: there are {', '.join(kernel.name for kernel in TABLE)}")
-    token = _forced.set(name)
-    try:
+    with _forced.of(name):
         yield
-    finally:
-        _forced.reset(token)

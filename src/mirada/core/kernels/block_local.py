@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from mirada.core.kernels.blocks import attend_blocks, refuses_blocks
+from mirada.core.kernels.blocks import attend_blocks, refuses_blocks_of_a_line
 from mirada.core.kernels.call import Call
 from mirada.core.neighbours import Band
 from mirada.core.places import Places
@@ -21,9 +21,7 @@ MIN_LENGTH_PER_WIDTH = 2
 def refuses(call: Call) -> str | None:
     if not isinstance(call.neighbours, Band) or call.neighbours.before is None or call.neighbours.after is None:
         return "the neighbourhood is not a band of finite width"
-    if call.query_places.num_extra or call.query_places.coords_NA.shape[-1] != 1:
-        return "the tokens are not on a line"
-    return refuses_blocks(call)
+    return refuses_blocks_of_a_line(call)
 
 
 def is_worthwhile(call: Call) -> bool:

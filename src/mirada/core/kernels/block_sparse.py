@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from mirada.core.kernels.blocks import refuses_blocks
+from mirada.core.kernels.blocks import refuses_blocks_of_a_line
 from mirada.core.kernels.call import Call
 from mirada.core.kernels.reference import masked_softmax
 from mirada.core.neighbours import Fixed, Strided
@@ -28,9 +28,7 @@ Rule = Callable[[Tensor, Tensor], Tensor]
 def refuses(call: Call) -> str | None:
     if not isinstance(call.neighbours, Strided | Fixed):
         return "the neighbourhood is neither strided nor fixed"
-    if call.query_places.num_extra or call.query_places.coords_NA.shape[-1] != 1:
-        return "the tokens are not on a line"
-    return refuses_blocks(call)
+    return refuses_blocks_of_a_line(call)
 
 
 def run(call: Call) -> Tensor:

@@ -27,6 +27,13 @@ def refuses_blocks(call: Call) -> str | None:
     return None
 
 
+def refuses_blocks_of_a_line(call: Call) -> str | None:
+    places = call.query_places
+    if places.num_extra or places.coords_NA.shape[-1] != 1:
+        return "the tokens are not on a line"
+    return refuses_blocks(call)
+
+
 def attend_blocks(
     call: Call, q: Tensor, k: Tensor, v: Tensor, queries: Places, keys: Places, allowed: Tensor | None
 ) -> Tensor:

@@ -6,7 +6,6 @@ Shape letters: B batch, H heads, N queries, M keys, K head dim, V value dim.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 from torch import Tensor, nn
 
@@ -44,10 +43,10 @@ class Call:
         """Shaw's a^V: the position also changes what is looked at, so the weights must be explicit."""
         return getattr(self.position, "value_table", None) is not None
 
-    @cached_property
+    @property
     def query_places(self) -> Places:
         return self.queries or line(self.q_BHNK.shape[-2], device=self.q_BHNK.device)
 
-    @cached_property
+    @property
     def key_places(self) -> Places:
         return self.keys or line(self.k_BHMK.shape[-2], device=self.k_BHMK.device)

@@ -23,6 +23,8 @@ def masked_softmax(logits: Tensor, allowed: Tensor | None) -> Tensor:
     """
     if allowed is not None:
         logits = logits.masked_fill(~allowed, -torch.inf)
+    if logits.shape[-1] == 0:
+        return logits
     nobody = logits.detach().amax(-1, keepdim=True) == -torch.inf
     return logits.masked_fill(nobody, 0.0).softmax(-1).masked_fill(nobody, 0.0)
 

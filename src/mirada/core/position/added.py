@@ -69,24 +69,30 @@ class Learned(nn.Module):
             raise MiradaError(
                 f"positions were made for {self.num_extra} extra tokens, the places have {places.num_extra}"
             )
-        if len(self.size) == 1 and places.coords_NA.shape[-1] == 1:
-            return self._rows_of_a_line(places)
-        if places.size == self.size:
-            return self.weight
         if len(places.size) != len(self.size):
             raise MiradaError(f"learned positions of size {self.size} met places of size {places.size}: give that size")
-        extra, grid = self.weight[: self.num_extra], self.weight[self.num_extra :]
-        return torch.cat([extra, resize_grid(grid, self.size, places.size)])
-
-    def _rows_of_a_line(self, places: Places) -> Tensor:
-        if places.size[0] > self.size[0]:
-            raise MiradaError(f"{places.size[0]} tokens, but learned positions exist for {self.size[0]}")
-        rows = self.weight[self.num_extra :][places.coords_NA[..., 0]]
+        if places.is_whole and places.size == self.size:
+            return self.weight
+        grid, size = self.weight[self.num_extra :], self.size
+        if len(size) == 1:
+            if places.size[0] > size[0]:
+                raise MiradaError(f"{places.size[0]} tokens, but learned positions exist for {size[0]}")
+        elif places.size != size:
+            grid, size = resize_grid(grid, size, places.size), places.size
+        rows = grid[_raster(places.coords_NA, size)]
         extra = self.weight[: self.num_extra].expand(*rows.shape[:-2], -1, -1)
         return torch.cat([extra, rows], dim=-2)
 
     def forward(self, x_BND: Tensor, places: Places) -> Tensor:
         return x_BND + _of_tokens(self.table(places))
+
+
+def _raster(coords_NA: Tensor, size: tuple[int, ...]) -> Tensor:
+    """The row of each place in a table of the whole grid: tokens may be some of it, in any order."""
+    row = coords_NA[..., 0]
+    for axis in range(1, len(size)):
+        row = row * size[axis] + coords_NA[..., axis]
+    return row
 
 
 class Appended(nn.Module):

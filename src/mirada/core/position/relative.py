@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from mirada.core.places import Places
+from mirada.core.places import Places, offsets
 from mirada.errors import MiradaError
 
 
@@ -19,11 +19,6 @@ class Relative(nn.Module):
 
     def bias(self, q: Tensor, queries: Places, keys: Places) -> Tensor:
         raise NotImplementedError
-
-
-def _offset(queries: Places, keys: Places) -> Tensor:
-    """place_j − place_i for every pair: (…, N, M, A)."""
-    return keys.coords_NA[..., None, :, :] - queries.coords_NA[..., :, None, :]
 
 
 class Shaw(Relative):
@@ -43,7 +38,7 @@ class Shaw(Relative):
 
     def _row(self, queries: Places, keys: Places) -> Tensor:
         if queries.coords_NA.shape[-1] == 1:
-            offset = _offset(queries, keys)[..., 0]
+            offset = offsets(queries, keys)[..., 0]
         else:  # on a plane, the order is the raster order
             i, j = (places.index_N[..., places.num_extra :] for places in (queries, keys))
             offset = j[..., None, :] - i[..., :, None]
@@ -66,7 +61,7 @@ class Shaw(Relative):
 
 
 class BiasTable(Relative):
-    """bias_ij = T_h[place_j − place_i]: one number per head and offset (Swin, Liu 2021, eq. 4).
+    """bias_ij = T_h[place_i − place_j]: one number per head and offset (Swin, Liu 2021, eq. 4).
 
     `size` is the largest extent per axis: a (2·height−1)(2·width−1) × H table; offsets outside it are clipped.
     """
@@ -81,8 +76,7 @@ class BiasTable(Relative):
         nn.init.trunc_normal_(self.table, std=0.02)
 
     def bias(self, q: Tensor, queries: Places, keys: Places) -> Tensor:
-        # Swin's index grows with place_i − place_j.
-        offset = -_offset(queries, keys)
+        offset = -offsets(queries, keys)
         if offset.shape[-1] != len(self.size):
             raise MiradaError(f"a bias table of size {self.size} met places with {offset.shape[-1]} axes")
         row = torch.zeros_like(offset[..., 0])

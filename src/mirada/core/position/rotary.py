@@ -50,7 +50,7 @@ class Rotary(nn.Module):
             raise MiradaError(f"{self.rotary_dim} rotary channels of {head_dim}: must be a multiple of {2 * axes}")
         if convention not in ("interleaved", "half"):
             raise MiradaError(f"convention={convention!r}: must be 'interleaved' or 'half'")
-        self.axes, self.base, self.convention = axes, base, convention
+        self.head_dim, self.axes, self.base, self.convention = head_dim, axes, base, convention
 
     def cos_sin(self, coords: Tensor) -> tuple[Tensor, Tensor]:
         """For coordinates (…, N) of one axis."""
@@ -60,6 +60,11 @@ class Rotary(nn.Module):
         return angle.cos(), angle.sin()
 
     def forward(self, x_BHNK: Tensor, places: Places) -> Tensor:
+        places.must_be_of(x_BHNK.shape[-2])
+        if x_BHNK.shape[-1] != self.head_dim:
+            raise MiradaError(
+                f"Rotary(head_dim={self.head_dim}) met heads of width {x_BHNK.shape[-1]}: give that width"
+            )
         coords = places.coords_NA
         if coords.shape[-1] != self.axes:
             raise MiradaError(f"rotary positions with axes={self.axes} met places with {coords.shape[-1]} axes")
