@@ -414,7 +414,7 @@ from mirada.core import Collaborative
 
 shared = Collaborative(dim=12, num_heads=3)
 shared.load_concatenated(heads)
-assert torch.allclose(Attention(shared, score=ScaledDot(shared.scale))(x), out, atol=1e-6)
+assert torch.allclose(Attention(shared)(x), out, atol=1e-6)
 
 # %% [picture]
 figure, axes = plt.subplots(1, 4, figsize=(8.8, 3.0), width_ratios=(1, 1, 1, 1.25))

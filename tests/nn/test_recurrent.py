@@ -53,6 +53,17 @@ def test_B2_E7_elman_cell_equals_torch_RNN(name, activation):
         torch.testing.assert_close(a, b, **EXACT)
 
 
+def test_B1_E6_sequential_model_answers_at_every_step_from_the_state_of_that_step():
+    """f(x_1 … x_T)_t = φ(W_out h_t + b_out): with all states h_(1:T) there are T answers, each from its own state."""
+    encoder, head = RecurrentEncoder(nn.RNN(5, 7, batch_first=True)), nn.Linear(7, 3)
+    x = torch.randn(2, 11, 5)
+    answers = head(encoder(x)[0]).softmax(-1)
+    assert answers.shape == (2, 11, 3)
+    for t in range(11):
+        _, state = encoder(x[:, : t + 1])  # a state knows its beginning only
+        torch.testing.assert_close(answers[:, t], (state[0] @ head.weight.T + head.bias).softmax(-1))
+
+
 def test_B2_E7_one_matrix_for_both_terms_does_not_type_check():
     cell = ElmanCell(IN, D)
     assert cell.from_input.weight.shape == (D, IN) != cell.from_state.weight.shape == (D, D)
