@@ -88,7 +88,7 @@ class ViT(nn.Module):
 
     patch_size   pixels of a patch's side; None: the power of two that gives at most 100 patches at `image_size`
     stem         "linear": one matrix for all patches; "shifted": patches with their surroundings; "conv": 3×3
-                 convolutions with stride 2; "pooled": 3×3 convolutions of every pixel with pooling, slower and stronger
+                 convolutions with stride 2; "pooled": 3×3 convolutions of every pixel, with pooling after each
     position     "learned" (interpolated at other sizes), "sinusoidal", "rotary", "none"
     pooling      "class": a class token; "mean": of the patches; "sequence": a learned query looks at the patches
     attention    "standard", or "locality": nobody looks at itself, and the temperature is learned
