@@ -17,8 +17,8 @@ PEERS_PYTEST := OMP_NUM_THREADS=1 $(PEERS_PYTHON) -m pytest
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 20
 
-demo: .venv/.core ## see it work
-	$(VENV_PYTHON) -m mirada.demo
+demo: .venv/.core ## train a transformer and a CNN on handwritten digits, and report
+	.venv/bin/mirada train digits
 
 test: .venv/.dev ## the tests to run before every commit
 	$(PYTEST) -m "not long and not peers"

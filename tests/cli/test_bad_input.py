@@ -36,7 +36,7 @@ SETTINGS = {
     "unknown baseline": (["--baseline", "cnnn"], "did you mean 'cnn'"),
     "folder not empty": (["--out", "full"], "full: already exists and is not empty"),
     "folder is a file": (["--out", "list.yaml"], "list.yaml"),
-    "unwritable folder": (["--out", "list.yaml/run"], "list.yaml/run: cannot be made"),
+    "unwritable folder": (["--out", "list.yaml/run"], "list.yaml/run: cannot be the folder of a run"),
     "unknown strength": (["augment.strength=huge"], "'augment.strength' is 'huge'"),
 }
 
