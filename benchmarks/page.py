@@ -107,7 +107,7 @@ def gat_section() -> str:
     each = ", ".join(f"{score:.1f}" for score in scores)
     text = "## GAT on Cora\n\n`python benchmarks/gat_cora.py`, the paper's protocol. "
     return text + (
-        f"Test accuracy {statistics.mean(scores):.2f} ± {statistics.stdev(scores):.2f} over {len(runs)} seeds ({each}); "
+        f"Accuracy {statistics.mean(scores):.2f} ± {statistics.stdev(scores):.2f} over {len(runs)} seeds ({each}); "
         "the paper reports 83.0 ± 0.7.\n"
     )
 

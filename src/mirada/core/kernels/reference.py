@@ -50,7 +50,10 @@ def allowed_pairs(call: Call) -> Tensor | None:
 def weights(call: Call) -> Tensor:
     """What multiplies the values: (B, H, N, M), after mixing, before dropout."""
     allowed = allowed_pairs(call)
-    weights_BHNM = masked_softmax(biased_logits(call), allowed)
+    logits_BHNM = biased_logits(call)
+    # Looking for rows of −∞ costs as much as the softmax: where nothing can have brought them, it is left out.
+    is_open = allowed is None and call.position is None
+    weights_BHNM = logits_BHNM.softmax(-1) if is_open else masked_softmax(logits_BHNM, allowed)
     if call.mix is None:
         return weights_BHNM
     # Mixing may shift every entry: who is not a neighbour must stay out.
