@@ -146,6 +146,7 @@ def test_systems_lists_and_shows(mirada):
 
 def test_presets_lists_and_shows(mirada):
     assert [line.split()[0] for line in mirada("presets").stdout.splitlines()] == [
+        "large-images",
         "medium-data",
         "small-data",
         "tiny-images",

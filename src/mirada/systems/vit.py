@@ -45,7 +45,7 @@ from mirada.nn import (
     rising_rates,
 )
 from mirada.nn.patches import Remainder, Size, as_size, fit
-from mirada.systems.cnn import convolution
+from mirada.systems.cnn import Residual, convolution
 from mirada.systems.registry import Card, one_of, register
 
 Stem = Callable[[int, int, int], nn.Module]  # in_channels, dim, patch_size
@@ -211,18 +211,22 @@ def conv_stem(in_channels: int, dim: int, patch_size: int) -> ConvStem:
 
 
 class PooledStem(nn.Module):
-    """A 3×3 convolution of every pixel, then for each halving one more with pooling, twice as wide; 1×1 to D.
+    """A 3×3 convolution of every pixel, then for each halving one more with pooling, twice as wide up to D; 1×1 to D.
 
-    As in compact transformers (Hassani 2021), with the batch normalisation of `cnn`.
+    Before the last halving stands a residual unit of two more: the first stages of `cnn`, with its batch normalisation,
+    in front of attention, as compact transformers have it (Hassani 2021).
     """
 
     def __init__(self, in_channels: int, dim: int, patch_size: int) -> None:
         super().__init__()
-        widths = [max(dim >> layer, 16) for layer in reversed(range(halvings(patch_size) + 1))]
-        steps = itertools.pairwise(widths)
-        self.layers = nn.Sequential(
-            convolution(in_channels, widths[0]), *(convolution(before, width, pool=True) for before, width in steps)
-        )
+        widths = [min(dim, max(3 * dim // 16, 8) << layer) for layer in range(halvings(patch_size) + 1)]
+        layers: list[nn.Module] = [convolution(in_channels, widths[0])]
+        for before, width in itertools.pairwise(widths):
+            layers.append(convolution(before, width, pool=True))
+        if len(layers) > 2:
+            width = widths[-2]
+            layers.insert(-1, Residual(nn.Sequential(convolution(width, width), convolution(width, width))))
+        self.layers = nn.Sequential(*layers)
         self.projection = nn.Conv2d(widths[-1], dim, 1)
 
     def forward(self, image_BCHW: Tensor) -> tuple[Tensor, Size]:
