@@ -48,6 +48,16 @@ def test_later_layers_win_and_a_length_replaces_any_other():
     assert (config.train.steps, config.train.minutes, config.system.size) == (7, None, "nano")
 
 
+def test_another_system_or_size_drops_the_arguments_of_the_earlier_one():
+    preset = read_preset("small-data")
+    other = resolve(preset, {"system": {"name": "cnn"}}).system
+    assert (other.name, other.size, other.arguments) == ("cnn", None, {})
+    larger = resolve(preset, {"system": {"name": "vit", "size": "mini", "arguments": {"dropout": 0.1}}}).system
+    assert (larger.size, larger.arguments) == ("mini", {"dropout": 0.1})
+    same = resolve(preset, {"system": {"arguments": {"dropout": 0.1}}}).system
+    assert same.arguments == {**preset["system"]["arguments"], "dropout": 0.1}
+
+
 @pytest.mark.parametrize(
     ("setting", "message"),
     [

@@ -68,20 +68,33 @@ def parse_settings(settings: Iterable[str]) -> dict:
 
 
 def merge(*layers: Mapping[str, Any]) -> dict:
-    """Later layers win, section by section. A length of training in a later layer replaces the earlier one."""
+    """Later layers win, section by section, and what no longer fits goes: another length of training replaces the
+    earlier one, another system drops the size and arguments of the earlier one, another size drops its arguments.
+    """
     merged: dict[str, Any] = {}
     for layer in layers:
         for key, value in layer.items():
             if isinstance(value, Mapping) and isinstance(merged.get(key), Mapping):
-                if key == "train" and any(name in value for name in LENGTHS):
-                    merged[key] = {name: v for name, v in merged[key].items() if name not in LENGTHS}
-                merged[key] = merge(merged[key], value)
+                stale = _stale(key, merged[key], value)
+                merged[key] = merge({name: v for name, v in merged[key].items() if name not in stale}, value)
             else:
                 merged[key] = value
     return merged
 
 
 LENGTHS = ("epochs", "steps", "minutes")
+
+
+def _stale(section: str, earlier: Mapping[str, Any], later: Mapping[str, Any]) -> tuple[str, ...]:
+    """Settings of the earlier layer that made sense only together with something the later one replaces."""
+    if section == "train" and any(name in later for name in LENGTHS):
+        return LENGTHS
+    if section in ("system", "baseline"):
+        if "name" in later and later["name"] != earlier.get("name", later["name"]):
+            return ("size", "arguments")
+        if "size" in later and later["size"] != earlier.get("size", later["size"]):
+            return ("arguments",)
+    return ()
 
 
 def resolve(*layers: Mapping[str, Any]) -> Config:
