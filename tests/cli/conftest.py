@@ -1,6 +1,5 @@
 """A trained run, and the command line in this process."""
 
-import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -10,24 +9,9 @@ from typer.testing import CliRunner, Result
 
 import mirada.report
 from mirada.cli.app import app
-from tests.verbs import trained_run
+from tests.verbs.conftest import own_run, photos, run
 
-
-@pytest.fixture
-def photos() -> Path:
-    return trained_run.photos()
-
-
-@pytest.fixture
-def run() -> Path:
-    """Shared: read it, do not change it."""
-    return trained_run.run()
-
-
-@pytest.fixture
-def own_run(tmp_path: Path) -> Path:
-    """A copy that a test may write into."""
-    return Path(shutil.copytree(trained_run.run(), tmp_path / "own_run"))
+__all__ = ["own_run", "photos", "run"]  # fixtures of the verbs, here too
 
 
 @pytest.fixture(autouse=True)

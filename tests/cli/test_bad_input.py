@@ -11,8 +11,8 @@ QUICK = ("--steps", "2", "--baseline", "none", *TINY)
 
 # words of the command, what the message says
 SETTINGS = {
-    "unknown key": (["train.epoch=3"], "'train.epoch' does not exist, did you mean 'epochs'"),
-    "unknown section": (["trian.epochs=3"], "'trian' does not exist, did you mean 'train'"),
+    "unknown key": (["train.epoch=3"], "'train.epoch' does not exist (did you mean 'epochs'"),
+    "unknown section": (["trian.epochs=3"], "'trian' does not exist (did you mean 'train'"),
     "wrong type": (["train.batch_size=many"], "'train.batch_size' is 'many'"),
     "negative epochs": (["train.epochs=-3"], "'train.epochs' is -3"),
     "zero batch": (["train.batch_size=0"], "'train.batch_size' is 0"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
@@ -12,7 +11,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from mirada.config.schema import Config
-from mirada.errors import MiradaError
+from mirada.errors import MiradaError, nearest
 
 
 def presets() -> list[str]:
@@ -27,7 +26,7 @@ def presets() -> list[str]:
 def read_preset(name: str) -> dict:
     if name not in presets():
         raise MiradaError(
-            f"preset {name!r} does not exist{_nearest(name, presets())}; there are {', '.join(presets())}."
+            f"preset {name!r} does not exist{nearest(name, presets())}; there are {', '.join(presets())}."
         )
     text = (resources.files("mirada.config") / "presets" / f"{name}.yaml").read_text(encoding="utf-8")
     return {**yaml.safe_load(text), "preset": name}
@@ -125,7 +124,7 @@ def _sentence(error: ValidationError) -> str:
     if problem["type"] == "extra_forbidden":
         *sections, last = [str(part) for part in problem["loc"]]
         names = list(_section(sections).model_fields)
-        return f"setting {key!r} does not exist{_nearest(last, names)}; there are {', '.join(names)}."
+        return f"setting {key!r} does not exist{nearest(last, names)}; there are {', '.join(names)}."
     found = repr(problem["input"])
     found = found if len(found) <= 60 else found[:57] + "..."
     reason = problem["msg"].removeprefix("Value error, ")
@@ -141,8 +140,3 @@ def _section(path: Sequence[str]) -> type[BaseModel]:
         candidates = [annotation, *get_args(annotation)]
         model = next(c for c in candidates if isinstance(c, type) and issubclass(c, BaseModel))
     return model
-
-
-def _nearest(word: str, words: Sequence[str]) -> str:
-    match = difflib.get_close_matches(word, words, n=1, cutoff=0.5)
-    return f", did you mean {match[0]!r}?" if match else ""

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from torch import nn
 
-from mirada.errors import MiradaError
+from mirada.errors import MiradaError, nearest
 
 System = TypeVar("System", bound=type[nn.Module])
 Part = TypeVar("Part")
@@ -98,13 +97,6 @@ def one_of(argument: str, value: str, choices: Mapping[str, Part]) -> Part:
     if value not in choices:
         raise MiradaError(f"{argument}={value!r}{nearest(value, choices)}: must be one of {', '.join(choices)}")
     return choices[value]
-
-
-def nearest(name: object, names: Iterable[str]) -> str:
-    """' (did you mean …?)' if one of the names is close, else nothing."""
-    lower = {other.lower(): other for other in names}
-    close = difflib.get_close_matches(str(name).lower(), lower, n=1)
-    return f" (did you mean {lower[close[0]]!r}?)" if close else ""
 
 
 def _parameters(cls: type[nn.Module]) -> dict[str, inspect.Parameter]:

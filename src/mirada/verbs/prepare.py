@@ -168,11 +168,7 @@ def augmentation_for(config: AugmentConfig, prepared: Prepared) -> Augmentation:
 def device_named(name: str) -> torch.device:
     """auto: the accelerator torch finds, else the CPU."""
     if name == "auto":
-        return (
-            torch.accelerator.current_accelerator() or torch.device("cpu")
-            if _has_accelerator()
-            else torch.device("cpu")
-        )
+        name = str(torch.accelerator.current_accelerator()) if torch.accelerator.is_available() else "cpu"
     try:
         device = torch.device(name)
         torch.empty(1, device=device)
@@ -180,7 +176,3 @@ def device_named(name: str) -> torch.device:
         reason = str(error).splitlines()[0]
         raise MiradaError(f"device {name!r} cannot be used here ({reason}); use cpu or auto.") from error
     return device
-
-
-def _has_accelerator() -> bool:
-    return torch.accelerator.is_available()

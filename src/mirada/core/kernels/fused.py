@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from mirada.core.kernels.call import Call
-from mirada.core.kernels.reference import allowed_pairs
+from mirada.core.kernels.reference import allowed_pairs, whole_bias
 from mirada.core.neighbours import causal
 from mirada.core.score import DotScore
 
@@ -31,10 +31,8 @@ def run(call: Call) -> Tensor:
             q, call.k_BHMK, call.v_BHMV, is_causal=True, scale=scale, dropout_p=call.dropout
         )
     mask = allowed_pairs(call)
-    if call.position is not None:
-        queries, keys = call.query_places, call.key_places
-        bias = call.position.bias(call.q_BHNK[..., queries.num_extra :, :], queries, keys)
-        bias = F.pad(bias, (keys.num_extra, 0, queries.num_extra, 0))
+    bias = whole_bias(call)
+    if bias is not None:
         mask = bias if mask is None else bias.masked_fill(~mask, -torch.inf)
     return masked_sdpa(q, call.k_BHMK, call.v_BHMV, mask, scale, call.dropout)
 

@@ -29,13 +29,18 @@ def masked_softmax(logits: Tensor, allowed: Tensor | None) -> Tensor:
     return logits.masked_fill(nobody, 0.0).softmax(-1).masked_fill(nobody, 0.0)
 
 
-def biased_logits(call: Call) -> Tensor:
-    logits = call.score(call.q_BHNK, call.k_BHMK)
+def whole_bias(call: Call) -> Tensor | None:
+    """The bias of all pairs: zero where a token has no place, None if there is no relative position."""
     if call.position is None:
-        return logits
+        return None
     queries, keys = call.query_places, call.key_places
     bias = call.position.bias(call.q_BHNK[..., queries.num_extra :, :], queries, keys)
-    return logits + F.pad(bias, (keys.num_extra, 0, queries.num_extra, 0))
+    return F.pad(bias, (keys.num_extra, 0, queries.num_extra, 0))
+
+
+def biased_logits(call: Call) -> Tensor:
+    logits, bias = call.score(call.q_BHNK, call.k_BHMK), whole_bias(call)
+    return logits if bias is None else logits + bias
 
 
 def allowed_pairs(call: Call) -> Tensor | None:
