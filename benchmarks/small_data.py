@@ -1,13 +1,16 @@
 """Accuracy at equal training time on real small data: our preset, the tutorial ViT of the same size, and CNNs.
 
+    python benchmarks/small_data.py --calibrate                      seconds of a step, all contenders, idle machine
     python benchmarks/small_data.py                                  everything that is missing, 5 minutes each, 3 seeds
     python benchmarks/small_data.py --minutes 20 --seeds 0
     python benchmarks/small_data.py --datasets cifar10 --contenders preset tutorial
     python benchmarks/small_data.py --table                          only print what there is
 
-One job is one training. Finished jobs are appended to benchmarks/results/small_data.jsonl and not run again. Minutes
-become steps once per contender and data set, measured on the first job (let the machine be idle then) and kept in
-benchmarks/results/small_data_steps.json.
+A step of each contender on each data set is timed once, on two threads of an idle machine, and the time is kept in
+benchmarks/results/small_data_steps.json: minutes become steps by it. One job is one training of so many steps, in its
+own process with one thread, two at a time: that ends in the same place as two threads would, and a busy neighbour
+makes it later but not worse. Finished jobs are appended to benchmarks/results/small_data.jsonl and not run again.
+Seconds of a curve are steps times the calibrated time of a step.
 """
 
 from __future__ import annotations
@@ -16,26 +19,46 @@ import argparse
 import csv
 import hashlib
 import io
+import itertools
 import json
 import os
-import shutil
 import statistics
+import subprocess
 import sys
 import tarfile
 import tempfile
 import time
 from pathlib import Path
 
+import torch
+
+from mirada.config.load import read_preset
+from mirada.train.loop import Progress
+from mirada.verbs.train import Watcher, train
+
 ROOT = Path(__file__).resolve().parents[1]
 DATA = Path(os.environ.get("MIRADA_TEST_DATA", ROOT.parent / "shared" / "data"))
 RESULTS = Path(__file__).parent / "results"
 RESULTS_FILE = RESULTS / "small_data.jsonl"
 STEPS_FILE = RESULTS / "small_data_steps.json"
+CALIBRATION_STEPS = 60
 
 DATASETS = {
-    "cifar10": {"source": DATA / "images" / "cifar10_20k_5k.npz", "settings": ["data.val=0.05"]},
-    "fashion": {"source": DATA / "images" / "fashion_mnist", "settings": ["data.val=0.05", "augment.flip=0.5"]},
-    "pets": {"source": DATA / "masks" / "pets_sub160.tar", "settings": ["data.val=0.1", "data.image_size=[64,64]"]},
+    "cifar10": {
+        "source": DATA / "images" / "cifar10_20k_5k.npz",
+        "preset": "medium-data",
+        "settings": ["data.val=0.05"],
+    },
+    "fashion": {
+        "source": DATA / "images" / "fashion_mnist",
+        "preset": "medium-data",
+        "settings": ["data.val=0.05", "augment.flip=0.5"],
+    },
+    "pets": {
+        "source": DATA / "masks" / "pets_sub160.tar",
+        "preset": "small-data",
+        "settings": ["data.val=0.1", "data.image_size=[64,64]"],
+    },
 }
 
 # AdamW, cosine, flip and crop, linear patches and a class token, as most tutorials have it.
@@ -62,64 +85,166 @@ def main() -> None:
     parser.add_argument("--datasets", nargs="+", default=list(DATASETS), choices=list(DATASETS))
     parser.add_argument("--contenders", nargs="+", default=list(CONTENDERS), choices=list(CONTENDERS))
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
+    parser.add_argument("--at-once", type=int, default=2, help="trainings at a time, one thread each")
+    parser.add_argument("--calibrate", action="store_true", help="time the steps and stop")
     parser.add_argument("--table", action="store_true", help="print the results so far and stop")
-    parser.add_argument("--set", nargs="*", default=[], dest="extra", help="settings of an experiment, key=value")
-    parser.add_argument("--label", default="", help="name of that experiment; it becomes part of the contender")
+    parser.add_argument("--job", help=argparse.SUPPRESS)
     args = parser.parse_args()
+    if args.job:
+        run_job(json.loads(args.job))
+        return
     if not args.table:
-        for seed in args.seeds:
-            for dataset in args.datasets:
-                for contender in args.contenders:
-                    run_job(dataset, contender, args.minutes, seed, args.extra, args.label)
+        pairs = [(d, c) for d in args.datasets for c in args.contenders if is_there(d)]
+        for dataset, contender in pairs:
+            calibrate(dataset, contender)
+        if not args.calibrate:
+            keys = [key_of(d, c, args.minutes, seed) for seed in args.seeds for d, c in pairs]
+            run_all([key for key in keys if not is_done(key)], args.at_once)
     print_table()
 
 
-def run_job(dataset: str, contender: str, minutes: float, seed: int, extra: list[str], label: str) -> None:
-    settings = [*CONTENDERS[contender], *DATASETS[dataset]["settings"], *extra]
-    key = {"dataset": dataset, "contender": contender + label, "minutes": minutes, "seed": seed}
-    key["settings"] = hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:12]
-    if any(all(job[name] == value for name, value in key.items()) for job in read_jobs()):
-        return
-    if not DATASETS[dataset]["source"].exists():
-        print(f"{dataset}: {DATASETS[dataset]['source']} is missing; set MIRADA_TEST_DATA to the folder that has it.")
-        return
-    from mirada.train.loop import Progress
-    from mirada.verbs.train import Watcher, train
+def is_there(dataset: str) -> bool:
+    source = DATASETS[dataset]["source"]
+    if not source.exists():
+        print(f"{dataset}: {source} is missing; set MIRADA_TEST_DATA to the folder that has it.")
+    return source.exists()
 
-    class Lines(Watcher):
-        def says(self, sentence: str) -> None:
-            print("  " + sentence, flush=True)
 
-        def advances(self, progress: Progress) -> None:
-            if progress.is_evaluated and progress.evaluation is not None:
-                accuracy = progress.evaluation["val_accuracy"]
-                left = progress.seconds / progress.step * (progress.steps - progress.step)
-                print(f"  {progress.step}/{progress.steps} val {accuracy:.4f}, {left:.0f} s left", flush=True)
+def settings_of(dataset: str, contender: str) -> list[str]:
+    return [*CONTENDERS[contender], *DATASETS[dataset]["settings"], "baseline.name=none", "train.evaluations=10"]
 
+
+def key_of(dataset: str, contender: str, minutes: float, seed: int) -> dict:
+    """What makes a job itself: another recipe is another job, also when only the preset changed."""
+    recipe = [settings_of(dataset, contender), read_preset(DATASETS[dataset]["preset"])]
+    digest = hashlib.sha256(json.dumps(recipe).encode()).hexdigest()[:12]
+    return {"dataset": dataset, "contender": contender, "minutes": minutes, "seed": seed, "settings": digest}
+
+
+def is_done(key: dict) -> bool:
+    return any(all(job[name] == value for name, value in key.items()) for job in read_jobs())
+
+
+def run_all(keys: list[dict], at_once: int) -> None:
+    """Each job in its own process with one thread, `at_once` of them at a time."""
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+    running: list[subprocess.Popen] = []
+    try:
+        while keys or running:
+            while keys and len(running) < at_once:
+                command = [sys.executable, __file__, "--job", json.dumps(keys.pop(0))]
+                running.append(subprocess.Popen(command, env=environment))
+            time.sleep(1)
+            running = [process for process in running if process.poll() is None]
+    finally:
+        for process in running:
+            process.kill()
+
+
+class Lines(Watcher):
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def says(self, sentence: str) -> None:
+        print(f"{self.name}: {sentence}", flush=True)
+
+    def advances(self, progress: Progress) -> None:
+        if progress.is_evaluated and progress.evaluation is not None:
+            accuracy = progress.evaluation["val_accuracy"]
+            left = progress.seconds / progress.step * (progress.steps - progress.step)
+            self.says(f"{progress.step}/{progress.steps} val {accuracy:.4f}, {left:.0f} s left")
+
+
+def run_job(key: dict) -> None:
+    dataset, contender = key["dataset"], key["contender"]
+    seconds = calibrated()[steps_key(key)]["seconds_per_step"]
+    steps = round(60 * key["minutes"] / seconds)
+    watcher = Lines(f"{dataset} {contender} {key['minutes']:g} min, seed {key['seed']}")
     with tempfile.TemporaryDirectory() as folder:
-        source = unpack_pets(Path(folder)) if dataset == "pets" else DATASETS[dataset]["source"]
-        print(f"{dataset}, {contender}{label}, {minutes:g} minutes, seed {seed}", flush=True)
-        length = known_steps(key) or [f"train.minutes={minutes}"]
-        common = ["baseline.name=none", f"train.seed={seed}", "train.evaluations=10"]
-        started = time.monotonic()
-        run = train(source, settings=[*settings, *common, *length], out=Path(folder) / "run", watcher=Lines())
+        settings = [*settings_of(dataset, contender), f"train.seed={key['seed']}", f"train.steps={steps}"]
+        run = train(
+            source_of(dataset, Path(folder)),
+            preset=DATASETS[dataset]["preset"],
+            settings=settings,
+            out=Path(folder) / "run",
+            watcher=watcher,
+        )
         result = run.read_result()
-        remember_steps(key, result["steps"])
         job = {
             **key,
             "accuracy": result["accuracy"],
             "n": result["n"],
-            "steps": result["steps"],
-            "seconds_training": result["seconds_training"],
-            "seconds_in_all": round(time.monotonic() - started, 1),
+            "steps": steps,
+            "seconds_per_step": seconds,
+            "seconds_on_one_thread": result["seconds_training"],
             "epochs": result["images_seen"] / run.read_data()["num_images"]["train"],
             "num_parameters": result["num_parameters"],
-            "curve": [[float(row["seconds"]), float(row["val_accuracy"])] for row in run.read_metrics()],
+            "curve": [[round(int(row["step"]) * seconds, 2), float(row["val_accuracy"])] for row in run.read_metrics()],
         }
     RESULTS.mkdir(exist_ok=True)
-    with open(RESULTS_FILE, "a") as file:
+    with open(RESULTS_FILE, "a") as file:  # one short line: two processes may append
         file.write(json.dumps(job) + "\n")
-    print(f"  test accuracy {job['accuracy']:.4f} after {job['seconds_training']:.0f} s", flush=True)
+    watcher.says(f"test accuracy {job['accuracy']:.4f}")
+
+
+def calibrate(dataset: str, contender: str) -> None:
+    """Seconds of a step on two threads of an idle machine, measured once and kept."""
+    key = steps_key(key_of(dataset, contender, 0, 0))
+    if key in calibrated():
+        return
+    busy = busy_share()
+    if busy > 0.1:
+        sys.exit(f"The machine is {100 * busy:.0f} % busy: a step cannot be timed now. Wait until it is idle.")
+    with tempfile.TemporaryDirectory() as folder:
+        timer = StepTimer()
+        settings = [*settings_of(dataset, contender), f"train.steps={CALIBRATION_STEPS}"]
+        train(
+            source_of(dataset, Path(folder)),
+            preset=DATASETS[dataset]["preset"],
+            settings=settings,
+            out=Path(folder) / "run",
+            watcher=timer,
+        )
+    times = timer.between()
+    entry = {"seconds_per_step": statistics.median(times), "quartiles": statistics.quantiles(times, n=4)[::2]}
+    entry |= {"threads": torch.get_num_threads(), "busy_before": round(busy, 3)}
+    print(f"{key}: {1e3 * entry['seconds_per_step']:.1f} ms a step", flush=True)
+    known = calibrated() | {key: entry}
+    RESULTS.mkdir(exist_ok=True)
+    partial = STEPS_FILE.with_suffix(".tmp")
+    partial.write_text(json.dumps(known, indent=1) + "\n")
+    partial.replace(STEPS_FILE)
+
+
+class StepTimer(Watcher):
+    """Seconds of training steps; evaluations and checkpoints are not in them."""
+
+    def __init__(self) -> None:
+        self.seconds: list[float] = []
+
+    def advances(self, progress: Progress) -> None:
+        self.seconds.append(progress.seconds)
+
+    def between(self) -> list[float]:
+        """The first steps allocate and are left out."""
+        return [after - before for before, after in itertools.pairwise(self.seconds)][5:]
+
+
+def busy_share() -> float:
+    """Share of all cores' time that others use, over two seconds."""
+    if not Path("/proc/stat").exists():
+        return 0.0
+    samples = []
+    for _ in range(2):
+        numbers = [int(number) for number in Path("/proc/stat").read_text().splitlines()[0].split()[1:]]
+        samples.append((sum(numbers), numbers[3] + numbers[4]))
+        time.sleep(2)
+    (total_before, idle_before), (total_after, idle_after) = samples
+    return 1 - (idle_after - idle_before) / (total_after - total_before)
+
+
+def source_of(dataset: str, folder: Path) -> Path:
+    return unpack_pets(folder) if dataset == "pets" else DATASETS[dataset]["source"]
 
 
 def unpack_pets(folder: Path) -> Path:
@@ -144,22 +269,12 @@ def read_jobs() -> list[dict]:
     return [json.loads(line) for line in RESULTS_FILE.read_text().splitlines() if line.strip()]
 
 
-def _steps_key(key: dict) -> str:
-    return "/".join(str(key[name]) for name in ("dataset", "contender", "minutes", "settings"))
+def steps_key(key: dict) -> str:
+    return "/".join(str(key[name]) for name in ("dataset", "contender", "settings"))
 
 
-def known_steps(key: dict) -> list[str]:
-    steps = json.loads(STEPS_FILE.read_text()).get(_steps_key(key)) if STEPS_FILE.exists() else None
-    return [f"train.steps={steps}"] if steps else []
-
-
-def remember_steps(key: dict, steps: int) -> None:
-    known = json.loads(STEPS_FILE.read_text()) if STEPS_FILE.exists() else {}
-    known.setdefault(_steps_key(key), steps)
-    RESULTS.mkdir(exist_ok=True)
-    partial = STEPS_FILE.with_suffix(".tmp")
-    partial.write_text(json.dumps(known, indent=1) + "\n")
-    shutil.move(partial, STEPS_FILE)
+def calibrated() -> dict[str, dict]:
+    return json.loads(STEPS_FILE.read_text()) if STEPS_FILE.exists() else {}
 
 
 def print_table() -> None:
@@ -180,5 +295,4 @@ def print_table() -> None:
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(ROOT))
     main()
