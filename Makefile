@@ -33,8 +33,9 @@ lint: .venv/.dev ## style and types
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
 
-bench: .venv-peers/.dev ## measure the core against dense attention and other libraries
+bench: .venv-peers/.dev ## measure the core and training against dense attention and other libraries
 	$(PEERS_PYTHON) benchmarks/core.py
+	$(PEERS_PYTHON) benchmarks/throughput.py
 
 docs: .venv/.docs ## build the documentation into site/
 	.venv/bin/mkdocs build --strict

@@ -29,3 +29,30 @@ def timm_block(dim: int, num_heads: int) -> nn.Module | None:
     from timm.models.vision_transformer import Block
 
     return Block(dim, num_heads, qkv_bias=True)
+
+
+def timm_vit(
+    *,
+    image_size: int,
+    num_classes: int,
+    patch_size: int,
+    dim: int,
+    depth: int,
+    num_heads: int,
+    mlp_ratio: float = 4.0,
+) -> nn.Module | None:
+    """timm's ViT with linear patches, a class token and learned positions, or None where timm is not installed."""
+    if importlib.util.find_spec("timm") is None:
+        return None
+    import_timm()
+    from timm.models.vision_transformer import VisionTransformer
+
+    return VisionTransformer(
+        image_size,
+        patch_size,
+        num_classes=num_classes,
+        embed_dim=dim,
+        depth=depth,
+        num_heads=num_heads,
+        mlp_ratio=mlp_ratio,
+    )

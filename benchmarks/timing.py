@@ -1,6 +1,7 @@
 """Timing that can be trusted: candidates interleaved in one process, paired ratios, spread beside every median.
 
-The clock is the CPU time of the process, so a busy neighbour costs precision and not correctness.
+The clock is the CPU time of the process, so a busy neighbour costs precision and not correctness; with more than one
+thread it is wall time, as threads that wait for each other also use the CPU.
 """
 
 from __future__ import annotations
@@ -55,15 +56,18 @@ def speed_up(this: Timing, other: Timing) -> Ratio:
     return Ratio(statistics.median(paired), low, high)
 
 
-def interleave(candidates: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, Timing]:
-    """Run every candidate once per round, after one round that does not count."""
+def interleave(
+    candidates: Mapping[str, Callable[[], object]], rounds: int, clock: Callable[[], float] = time.process_time
+) -> dict[str, Timing]:
+    """Run every candidate once per round, every other round backwards, after one round that does not count."""
     seconds: dict[str, list[float]] = {name: [] for name in candidates}
     for round_number in range(rounds + 1):
-        for name, run in candidates.items():
-            start = time.process_time()
-            run()
+        names = list(candidates) if round_number % 2 else list(reversed(candidates))
+        for name in names:
+            start = clock()
+            candidates[name]()
             if round_number:
-                seconds[name].append(time.process_time() - start)
+                seconds[name].append(clock() - start)
     return {name: Timing(tuple(taken)) for name, taken in seconds.items()}
 
 
