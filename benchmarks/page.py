@@ -1,4 +1,7 @@
-"""Write docs/measured.md from the results files: `python benchmarks/page.py`. No number in it is typed by hand."""
+"""Write docs/measured.md, and the pictures of docs/train.md, from the results files: `python benchmarks/page.py`.
+
+No number in them is typed by hand.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,16 @@ import statistics
 import sys
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.curves import draw_all
+from benchmarks.small_data_table import Group, read_groups
+
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
-PAGE = ROOT / "docs" / "measured.md"
+DOCS = ROOT / "docs"
+# Around the pictures in docs/train.md.
+BEGIN, END = "<!-- pictures of benchmarks/page.py -->", "<!-- end of pictures -->"
 
 
 def table(head: list[str], rows: list[list[str]]) -> str:
@@ -24,12 +34,17 @@ def faster(ratio: list[float]) -> str:
 
 def page() -> str:
     parts = ["# Measurements\n", "Made by `python benchmarks/page.py` from the files in `benchmarks/results/`.\n"]
-    sections = (window_section, sparse_section, record_section, block_section, gat_section, small_data_section)
+    training = (small_data_section, profile_section, step_section)
+    sections = (*training, window_section, sparse_section, record_section, block_section, gat_section)
     return "\n".join([*parts, *filter(None, (section() for section in sections))])
 
 
 def core() -> dict:
-    path = RESULTS / "core.json"
+    return read("core")
+
+
+def read(name: str) -> dict:
+    path = RESULTS / f"{name}.json"
     return json.loads(path.read_text()) if path.exists() else {}
 
 
@@ -112,29 +127,85 @@ def gat_section() -> str:
     )
 
 
-def small_data_section() -> str:
-    path = RESULTS / "small_data.jsonl"
-    if not path.exists():
+def profile_section() -> str:
+    results = read("throughput")
+    if "profile" not in results:
         return ""
-    groups: dict[tuple, list[dict]] = {}
-    for line in path.read_text().splitlines():
-        job = json.loads(line)
-        groups.setdefault((job["dataset"], job["minutes"], job["contender"], job["settings"]), []).append(job)
+    profiles, machine = results["profile"], results["machine"]
+    first = next(iter(profiles.values()))
+    rows = [[part, *(f"{100 * found['share'][part]:.1f} %" for found in profiles.values())] for part in first["share"]]
+    outside = (f"**{100 * found['outside']:.1f} %**" for found in profiles.values())
+    rows.append(["**outside forward, backward and optimiser**", *outside])
+    rows.append(["an epoch", *(f"{found['seconds_per_epoch']:.1f} s" for found in profiles.values())])
+    rows.append(["evaluation beside it", *(f"{100 * found['evaluation']:.1f} %" for found in profiles.values())])
+    return (
+        "## Where the time of an epoch goes\n\n"
+        f"`make bench`: `mirada train` on {first['num_images']['train']:,} images of 32 × 32 × 3 in memory, "
+        f"{first['epochs']} epochs with an evaluation and a checkpoint each, {results['threads']} threads of "
+        f"{machine['processor']}, torch {machine['torch']}; wall time.\n\n"
+    ) + table(["part", *(f"preset {name}" for name in profiles)], rows)
+
+
+def step_section() -> str:
+    results = read("throughput")
+    if not results.get("step"):
+        return ""
     rows = []
-    for (dataset, minutes, contender, _), jobs in sorted(groups.items()):
-        scores = [100 * job["accuracy"] for job in jobs]
-        spread = f" ± {statistics.stdev(scores):.2f}" if len(scores) > 1 else ""
-        parameters = f"{jobs[0]['num_parameters']:,}"
-        accuracy = f"{statistics.mean(scores):.2f}{spread}"
-        rows.append(
-            [dataset, f"{minutes:g}", contender, parameters, f"{jobs[0]['epochs']:.0f}", accuracy, str(len(jobs))]
-        )
+    for label, row in results["step"].items():
+        median, low, high = row["faster_than"]["timm"]
+        ours, theirs = (f"{row['ms'][name]:.1f} ms" for name in ("mirada", "timm"))
+        verdict = "tie" if low <= 1 <= high else "faster" if median > 1 else "slower"
+        rows.append([label, ours, theirs, f"{median:.2f} ({low:.2f}–{high:.2f}), {verdict}"])
+    rounds = next(iter(results["step"].values()))["rounds"]
+    return (
+        "## Training step\n\nForward, loss, backward and fused AdamW of `vit` and of timm's ViT of the same shape and "
+        "number of parameters (linear patches, a class token, learned positions), in turns in one process, "
+        f"{results['threads']} threads, wall time, {rounds} steps each. The ratio is timm's time over ours: the median "
+        "of the pairs and their quartiles.\n\n"
+    ) + table(["shape", "ours", "timm", "ratio"], rows)
+
+
+def small_data_section() -> str:
+    groups = read_groups(RESULTS / "small_data.jsonl")
+    if not groups:
+        return ""
+    rows = [
+        [
+            *(group.dataset, f"{group.minutes:g}", group.contender, f"{group.num_parameters:,}"),
+            *(f"{group.epochs:.0f}", group.accuracy, str(len(group.jobs))),
+        ]
+        for group in groups
+    ]
     text = (
-        "## Small data, equal training time\n\n`python benchmarks/small_data.py`, test accuracy in % on two cores:\n\n"
+        "## Small data, equal training time\n\n`python benchmarks/small_data.py`: test accuracy in % after so many "
+        "minutes on two cores, mean over the seeds and 95 % interval of the mean.\n\n"
     )
-    return text + table(["data", "minutes", "contender", "parameters", "epochs", "accuracy", "seeds"], rows)
+    text += table(["data", "minutes", "contender", "parameters", "epochs", "accuracy", "seeds"], rows)
+    return text + "\n" + pictures(groups)
+
+
+def pictures(groups: list[Group]) -> str:
+    """Accuracy against time, drawn into docs/images/, as Markdown."""
+    drawn = draw_all(groups, DOCS / "images").values()
+    images = "\n\n".join(f"![{reading}](images/{path.name})" for path, reading in drawn)
+    return images + "\n\nLines are means over the seeds, bands reach from the lowest to the highest seed.\n"
+
+
+def with_pictures(text: str) -> str:
+    """The text of a page with the pictures between its two marks; without results it stays as it is."""
+    groups = read_groups(RESULTS / "small_data.jsonl")
+    if not groups:
+        return text
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}\n\n{pictures(groups)}\n{END}{after}"
+
+
+def main() -> None:
+    (DOCS / "measured.md").write_text(page())
+    (DOCS / "train.md").write_text(with_pictures((DOCS / "train.md").read_text()))
+    sys.stdout.write(f"Written: {DOCS / 'measured.md'}, and the pictures of {DOCS / 'train.md'}\n")
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page())
-    sys.stdout.write(f"Written: {PAGE}\n")
+    main()

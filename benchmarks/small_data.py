@@ -32,6 +32,9 @@ from pathlib import Path
 
 import torch
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.small_data_table import grouped
 from mirada.config.load import read_preset
 from mirada.train.loop import Progress
 from mirada.verbs.train import Watcher, train
@@ -278,19 +281,11 @@ def calibrated() -> dict[str, dict]:
 
 
 def print_table() -> None:
-    groups: dict[tuple, list[dict]] = {}
-    for job in read_jobs():
-        groups.setdefault((job["dataset"], job["minutes"], job["contender"], job["settings"]), []).append(job)
     print(f"\n{'data':<9}{'min':>4}  {'contender':<24}{'params':>10}{'epochs':>8}  accuracy")
-    for (dataset, minutes, contender, _), jobs in sorted(groups.items()):
-        scores = [100 * job["accuracy"] for job in jobs]
-        mean = statistics.mean(scores)
-        # Student's t for 2, 3, 4 seeds: the 95 % interval of the mean.
-        spread = {2: 12.71, 3: 4.30, 4: 3.18}.get(len(scores), 2.78)
-        half = spread * statistics.stdev(scores) / len(scores) ** 0.5 if len(scores) > 1 else float("nan")
+    for group in grouped(read_jobs()):
         print(
-            f"{dataset:<9}{minutes:>4g}  {contender:<24}{jobs[0]['num_parameters']:>10,}{jobs[0]['epochs']:>8.1f}  "
-            f"{mean:.2f} ± {half:.2f} ({len(scores)} seeds)"
+            f"{group.dataset:<9}{group.minutes:>4g}  {group.contender:<24}{group.num_parameters:>10,}"
+            f"{group.epochs:>8.1f}  {group.accuracy} (seeds: {len(group.jobs)})"
         )
 
 
