@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import errno
 import json
-import re
 from pathlib import Path
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
 from mirada import systems
@@ -21,15 +19,9 @@ def save_tensors(path: Path, tensors: dict[str, Tensor], header: dict | None = N
     """One file; tensors that share memory are copied apart, as the format wants."""
     flat = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
     metadata = {"format": "pt", **({"mirada": json.dumps(header)} if header is not None else {})}
-
-    def write(partial: Path) -> None:
-        try:
-            save_file(flat, partial, metadata)
-        except SafetensorError as error:  # it hides the number of the system's error in its text
-            number = re.search(r"os error (\d+)", str(error))
-            raise OSError(int(number[1]) if number else errno.EIO, str(error)) from error
-
-    write_atomically(path, write)
+    # Not save_file: it writes by way of a file of its own, which nobody else may read and a kill would leave behind.
+    content = save(flat, metadata)
+    write_atomically(path, lambda partial: partial.write_bytes(content))
 
 
 def load_tensors(path: Path) -> dict[str, Tensor]:

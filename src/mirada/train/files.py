@@ -11,10 +11,14 @@ from pathlib import Path
 
 from mirada.errors import MiradaError
 
+# A quota is a disk of one's own.
+NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
+PARTIAL = ".partial"
+
 
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     """`write` fills a file beside `path`, which then takes its place."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    partial = path.with_name(f".{path.name}.{os.getpid()}{PARTIAL}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write(partial)
@@ -22,10 +26,17 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
             os.fsync(file.fileno())
         os.replace(partial, path)
     except OSError as error:
-        raise MiradaError(_unwritable(path, error)) from error
+        raise MiradaError(why_unwritable(path, error)) from error
     finally:
         with contextlib.suppress(OSError):
             partial.unlink(missing_ok=True)
+
+
+def remove_partials(folder: Path) -> None:
+    """What a process left below the folder that was killed while it wrote."""
+    for partial in folder.rglob(f".*{PARTIAL}"):
+        with contextlib.suppress(OSError):
+            partial.unlink()
 
 
 def write_text(path: Path, text: str) -> None:
@@ -45,7 +56,10 @@ def read_json(path: Path) -> dict:
         raise MiradaError(f"{path}: cannot be read as JSON ({error}); restore it or train again.") from error
 
 
-def _unwritable(path: Path, error: OSError) -> str:
-    if error.errno == errno.ENOSPC:
-        return f"{path}: the disk is full; free some space and run `mirada resume`, what was saved before is intact."
+def why_unwritable(path: object, error: OSError) -> str:
+    if error.errno in NO_SPACE:
+        return (
+            f"{path}: the disk is full; free some space and try again (a run goes on with `mirada resume`), "
+            "what was saved before is intact."
+        )
     return f"{path}: cannot be written ({error.strerror or error}); choose another folder or free this one."

@@ -113,10 +113,10 @@ def new_run(runs: Path, name: str) -> RunFolder:
     """A folder that does not exist yet: runs/name, else runs/name-2, …"""
     stem = re.sub(r"[^\w.-]+", "-", name).strip("-.") or "run"
     number, path = 1, runs / stem
-    while path.exists():
-        number += 1
-        path = runs / f"{stem}-{number}"
     try:
+        while path.exists():
+            number += 1
+            path = runs / f"{stem}-{number}"
         path.mkdir(parents=True)
     except OSError as error:
         raise MiradaError(f"{path}: cannot be made ({error.strerror}); give another folder with --out.") from error

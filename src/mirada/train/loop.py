@@ -19,6 +19,7 @@ from mirada.errors import MiradaError
 from mirada.tasks.image import Task
 from mirada.train.average import MovingAverage
 from mirada.train.checkpoint import load_header, load_optimiser, load_tensors, optimiser_tensors, save_tensors
+from mirada.train.files import remove_partials
 from mirada.train.folder import RunFolder
 from mirada.train.optimiser import OptimiserName, make_optimiser
 from mirada.train.schedule import Schedule, learning_rate
@@ -104,6 +105,8 @@ class Training:
 
     def restore(self) -> None:
         """Continue from last/, if it is there."""
+        if self.accelerator.is_main_process:
+            remove_partials(self.folder.path)
         if not self.folder.state.exists():
             return
         tensors, header = load_tensors(self.folder.state), load_header(self.folder.state)
