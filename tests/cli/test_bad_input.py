@@ -17,7 +17,7 @@ SETTINGS = {
     "negative epochs": (["train.epochs=-3"], "'train.epochs' is -3"),
     "zero batch": (["train.batch_size=0"], "'train.batch_size' is 0"),
     "share above one": (["train.warmup=1.5"], "'train.warmup' is 1.5"),
-    "unknown choice": (["train.optimiser=adam"], "'train.optimiser' is 'adam'"),
+    "unknown choice": (["train.optimiser=adagrad"], "'train.optimiser' is 'adagrad'"),
     "section given a value": (["augment=3"], "'augment' is 3"),
     "two lengths": (["train.epochs=3", "train.minutes=2"], "epochs and minutes are given"),
     "two length flags": (["--epochs", "3", "--minutes", "2"], "epochs and minutes are given"),

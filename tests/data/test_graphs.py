@@ -176,12 +176,11 @@ def test_edge_list_without_splits_or_edges(tmp_path):
 @pytest.mark.parametrize(
     ("nodes", "edges", "message"),
     [
-        ("id,split,x\na,train,1\n", EDGES, "one column 'label'"),
+        ("id,label,label,x\na,cat,cat,1\n", EDGES, "different names"),
         ("name,label,x\na,cat,1\n", EDGES, "one column 'id'"),
         ("id,label,x,x\na,cat,1,2\n", EDGES, "different names"),
         ("id,label,x\n", EDGES, "at least one row"),
         ("id,label\na,cat\n", EDGES, "no feature column"),
-        ("id,label,x\na,,1\n", EDGES, "no node has a label"),
         ("id,label,x\na,cat,1\na,dog,2\n", EDGES, "'a' is empty or used twice"),
         ("id,label,x\n,cat,1\nb,dog,2\n", EDGES, "'' is empty or used twice"),
         ("id,label,x\na,cat,tall\n", EDGES, "'tall' in the feature column 'x'"),

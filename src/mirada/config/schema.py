@@ -17,7 +17,7 @@ class Section(BaseModel):
 class DataConfig(Section):
     """What to learn from. Everything but the source is inferred from the data if left out."""
 
-    source: str = Field("", description="folder, table, .npz, IDX folder or sample set")
+    source: str = Field("", description="folder, table, .npz, IDX folder, graph or sample set")
     task: Literal["single-label", "multi-label", "regression"] | None = Field(None, description="what the targets are")
     path_column: str | None = Field(None, description="column of a table with the image paths")
     label_column: str | list[str] | None = Field(None, description="column(s) with the labels or target numbers")
@@ -68,10 +68,10 @@ class TrainConfig(Section):
     minutes: Annotated[float, Field(gt=0)] | None = Field(None, description="training time on this machine")
     batch_size: Positive = Field(64, description="images per batch")
     accumulate: Positive = Field(1, description="batches per update")
-    optimiser: Literal["adamw", "sgd"] = Field("adamw")
+    optimiser: Literal["adamw", "adam", "sgd"] = Field("adamw")
     learning_rate: Annotated[float, Field(gt=0)] = Field(1e-3, description="the highest rate")
     weight_decay: Annotated[float, Field(ge=0)] = Field(0.05)
-    betas: tuple[Share, Share] = Field((0.9, 0.999), description="AdamW's; SGD takes the first as momentum")
+    betas: tuple[Share, Share] = Field((0.9, 0.999), description="Adam's; SGD takes the first as momentum")
     schedule: Literal["cosine", "linear", "constant"] = Field("cosine")
     warmup: Share = Field(0.1, description="share of the steps with a rising rate")
     label_smoothing: Annotated[float, Field(ge=0, lt=1)] = Field(0.1)
@@ -79,6 +79,7 @@ class TrainConfig(Section):
     balanced: bool = Field(False, description="rare classes are drawn more often")
     average: Annotated[float, Field(ge=0, lt=1)] = Field(0.99, description="moving average of the weights; 0: none")
     clip: Annotated[float, Field(ge=0)] = Field(1.0, description="largest norm of the gradient; 0: no limit")
+    choose_by: Literal["metric", "loss"] = Field("metric", description="validation number that chooses the weights")
     patience: Annotated[int, Field(ge=0)] = Field(0, description="evaluations without gain before stopping; 0: never")
     evaluations: Positive = Field(20, description="how often the validation set is looked at")
     checkpoint_seconds: Annotated[float, Field(gt=0)] = Field(60.0)

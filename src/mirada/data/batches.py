@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -22,11 +23,25 @@ from mirada.errors import MiradaError
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """images: normalised float32 (B, C, H, W). targets: as in the table, or shares (B, classes) if they were mixed."""
+    """images: normalised float32 (B, C, H, W). targets: as in the table, or shares (B, classes) if they were mixed.
+
+    Of a graph, `images` and `rows` are the numbers of the nodes.
+    """
 
     images: torch.Tensor
     targets: torch.Tensor
     rows: torch.Tensor  # rows of the table
+
+
+class Batches(Protocol):
+    """Endless in principle, with a position: what a training loop needs of them."""
+
+    epoch: int
+    step: int
+
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[Batch]: ...
+    def batch(self, epoch: int, step: int) -> Batch: ...
 
 
 class TrainBatches:

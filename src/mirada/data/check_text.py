@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from mirada.data.check import Inspection
 
 SHOWN = 12
@@ -16,14 +18,13 @@ def render(inspection: Inspection) -> str:
     if found.median:
         lines += _size_lines(found)
     if found.class_counts:
-        lines += ["", f"{len(found.class_counts)} classes", *_class_lines(found)]
+        lines += ["", f"{len(found.class_counts)} classes", *class_lines(found.class_counts)]
     for name, (low, mean, high) in found.target_ranges.items():
         lines.append(f"target    {name}: {low:g} .. {high:g}, mean {mean:g}")
     lines += _listed("cannot be read", [broken.reason for broken in found.broken])
     lines += _listed("identical images", [" = ".join(group) for group in found.duplicates])
     lines += _listed("nearly identical images", [" ~ ".join(pair) for pair in found.near_duplicates or ()])
-    for title, sentences in (("problem", found.problems), ("warning", found.warnings), ("note", found.notes)):
-        lines += ["", *(f"{title}: {sentence}" for sentence in sentences)] if sentences else []
+    lines += sentences(found.problems, found.warnings, found.notes)
     if found.image_size and not found.problems:
         height, width = found.image_size
         lines += [
@@ -43,17 +44,26 @@ def _size_lines(found: Inspection) -> list[str]:
     return [f"size      {size}", "mode      " + ", ".join(f"{mode} {count}" for mode, count in found.modes.items())]
 
 
-def _class_lines(found: Inspection) -> list[str]:
-    totals = {name: sum(counts.values()) for name, counts in found.class_counts.items()}
+def class_lines(class_counts: dict[str, dict[str, int]]) -> list[str]:
+    """A bar per class; `class_counts` is class -> split ('all' when none is given) -> how many."""
+    totals = {name: sum(counts.values()) for name, counts in class_counts.items()}
     width = min(30, max(map(len, totals)))
     most = max([*totals.values(), 1])
     lines = []
-    for name, counts in list(found.class_counts.items())[:SHOWN]:
+    for name, counts in list(class_counts.items())[:SHOWN]:
         bar = "█" * max(1 if totals[name] else 0, round(20 * totals[name] / most))
         by_split = "" if "all" in counts else "  (" + ", ".join(f"{k} {v}" for k, v in counts.items()) + ")"
         lines.append(f"  {name[:30]:<{width}}  {totals[name]:>6}  {bar}{by_split}")
     hidden = len(totals) - SHOWN
     return lines + ([f"  ... and {hidden} more classes"] if hidden > 0 else [])
+
+
+def sentences(problems: Iterable[str], warnings: Iterable[str], notes: Iterable[str]) -> list[str]:
+    lines: list[str] = []
+    for title, found in (("problem", problems), ("warning", warnings), ("note", notes)):
+        said = [f"{title}: {sentence}" for sentence in found]
+        lines += ["", *said] if said else []
+    return lines
 
 
 def _listed(title: str, items: list[str]) -> list[str]:

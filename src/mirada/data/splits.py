@@ -68,17 +68,21 @@ def make_split(
     table: ImageTable, *, seed: int = 0, val: float = 0.15, test: float = 0.15, hashes: Sequence[bytes] | None = None
 ) -> Split:
     """Split a table; `hashes` (one per row, see fingerprint.py) keep identical images together."""
-    if not (0 < val < 1 and 0 < test < 1 and val + test < 1):
-        raise MiradaError(f"val={val} and test={test}, expected two fractions above 0 that add up to less than 1.")
+    require_shares(val, test)
     assert hashes is None or len(hashes) == len(table)
     units = _units(table, hashes)
     generator = np.random.default_rng(seed)
     if table.splits is not None:
         return _complete_given(table, units, val, seed, generator, hashes)
-    sides = _assign(strata(table), units, (1 - val - test, val, test), generator)
+    sides = assign(strata(table), units, (1 - val - test, val, test), generator)
     _require_held_out(sides, table)
     grouped = len(np.unique(units)) < len(units)
     return _as_split(sides, "grouped" if grouped else "stratified", seed, _rare_notes(table, sides))
+
+
+def require_shares(val: float, test: float) -> None:
+    if not (0 < val < 1 and 0 < test < 1 and val + test < 1):
+        raise MiradaError(f"val={val} and test={test}, expected two fractions above 0 that add up to less than 1.")
 
 
 def strata(table: ImageTable) -> np.ndarray:
@@ -113,7 +117,7 @@ def _units(table: ImageTable, hashes: Sequence[bytes] | None) -> np.ndarray:
     return np.unique(connected_components(graph, directed=False)[1][:n], return_inverse=True)[1]
 
 
-def _assign(
+def assign(
     stratum: np.ndarray, units: np.ndarray, shares: tuple[float, ...], generator: np.random.Generator
 ) -> np.ndarray:
     """(N,) side of each row. Units of several rows go first, largest first; single rows fill up what is missing."""
@@ -179,7 +183,7 @@ def _complete_given(table, units, val, seed, generator, hashes) -> Split:
             )
     if not (sides == VAL).any():
         train = np.flatnonzero(sides == TRAIN)
-        inner = _assign(strata(table)[train], units[train], (1 - val, val, 0.0), generator)
+        inner = assign(strata(table)[train], units[train], (1 - val, val, 0.0), generator)
         sides[train] = inner
         notes.append(f"the data gives no validation images: {int((inner == VAL).sum())} were taken out of train.")
     if not (sides == TEST).any():

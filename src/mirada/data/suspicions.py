@@ -75,25 +75,31 @@ def names_alike(names: Sequence[str]) -> list[tuple[str, ...]]:
 
 
 def _class_warnings(table: ImageTable) -> list[str]:
-    found = [
-        f"the classes {' and '.join(map(repr, group))} differ only in spelling; "
-        "they are kept apart, rename one to merge them."
-        for group in names_alike(table.class_names)
-    ]
-    counts = table.class_counts()
-    few = [f"{name} ({count})" for name, count in zip(table.class_names, counts, strict=True) if count < FEW_PER_CLASS]
-    if few:
-        found.append(f"classes with fewer than {FEW_PER_CLASS} images: {_shortened(few)}.")
-    if counts.min() > 0 and counts.max() / counts.min() >= IMBALANCE:
-        found.append(
-            f"the largest class has {counts.max() / counts.min():.0f} times the images of the smallest; "
-            "accuracy alone would mislead, consider balanced sampling."
-        )
+    found = class_count_warnings(table.class_names, table.class_counts(), "images")
     if table.splits is not None:
         trained = table.class_counts(np.flatnonzero(table.splits == "train"))
         unseen = [name for name, count in zip(table.class_names, trained, strict=True) if count == 0]
         if unseen:
             found.append(f"classes without training images: {_shortened(unseen)}.")
+    return found
+
+
+def class_count_warnings(names: Sequence[str], counts: np.ndarray, what: str) -> list[str]:
+    """Classes that are spelt alike, small, or of very different sizes; `what` is counted."""
+    found = [
+        f"the classes {' and '.join(map(repr, group))} differ only in spelling; "
+        "they are kept apart, rename one to merge them."
+        for group in names_alike(names)
+    ]
+    few = [f"{name} ({count})" for name, count in zip(names, counts, strict=True) if count < FEW_PER_CLASS]
+    if few:
+        found.append(f"classes with fewer than {FEW_PER_CLASS} {what}: {_shortened(few)}.")
+    if len(counts) and counts.min() > 0 and counts.max() / counts.min() >= IMBALANCE:
+        remedy = "balanced sampling" if what == "images" else "train.class_weights=true"
+        found.append(
+            f"the largest class has {counts.max() / counts.min():.0f} times the {what} of the smallest; "
+            f"accuracy alone would mislead, consider {remedy}."
+        )
     return found
 
 

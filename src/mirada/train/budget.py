@@ -9,14 +9,14 @@ import time
 import torch
 from torch import nn
 
-from mirada.data.batches import TrainBatches
+from mirada.data.batches import Batches
 from mirada.tasks.image import Task
 
 MIN_STEPS, MAX_STEPS, SECONDS = 5, 60, 4.0
 
 
 def seconds_per_step(
-    model: nn.Module, task: Task, batches: TrainBatches, device: torch.device, accumulate: int
+    model: nn.Module, task: Task, batches: Batches, device: torch.device, accumulate: int
 ) -> float:
     """Median time of a training step, data included; neither the model nor the position in the data is touched."""
     probe = copy.deepcopy(model).to(device).train()

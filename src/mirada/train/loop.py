@@ -9,12 +9,13 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from typing import Literal
 
 import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
 
-from mirada.data.batches import Batch, TrainBatches
+from mirada.data.batches import Batch, Batches
 from mirada.errors import MiradaError
 from mirada.tasks.image import Task
 from mirada.train.average import MovingAverage
@@ -27,6 +28,7 @@ from mirada.train.stopping import StopRequest
 
 log = logging.getLogger(__name__)
 
+ChooseBy = Literal["metric", "loss"]
 Evaluate = Callable[[nn.Module], dict[str, float]]
 
 
@@ -45,6 +47,7 @@ class Recipe:
     average: float = 0.0  # β of the moving average of the weights; 0: none
     clip: float = 0.0  # largest norm of the gradient; 0: no limit
     accumulate: int = 1  # batches per step
+    choose_by: ChooseBy = "metric"
     patience: int = 0  # evaluations without improvement before stopping; 0: never
     checkpoint_seconds: float = 60.0
     seed: int = 0
@@ -190,7 +193,7 @@ class Training:
             }
         )
         state.loss_sum, state.loss_count = 0.0, 0
-        value = watched[metric]
+        value = watched[metric] if recipe.choose_by == "metric" else -watched["loss"]
         log.info("step %d: %s", state.step, ", ".join(f"{k} {v:.4f}" for k, v in watched.items()))
         if state.best is None or value > state.best:
             state.best, state.best_step, state.stale = value, state.step, 0
@@ -204,7 +207,7 @@ class Training:
 def fit(
     model: nn.Module,
     task: Task,
-    batches: TrainBatches,
+    batches: Batches,
     evaluate: Evaluate,
     recipe: Recipe,
     folder: RunFolder,
@@ -245,7 +248,7 @@ def fit(
     return state
 
 
-def endless(batches: TrainBatches, position: int) -> Iterator[Batch]:
+def endless(batches: Batches, position: int) -> Iterator[Batch]:
     """Epoch after epoch, from the given number of batches on."""
     batches.epoch, batches.step = divmod(position, len(batches))
     while True:
