@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import mirada
+from mirada.cli.failures import explained
 from mirada.errors import MiradaError
 from mirada.train.checkpoint import load_header, load_tensors, save_tensors
 from mirada.train.files import remove_partials
@@ -153,6 +154,20 @@ def test_output_to_a_full_disk_is_one_sentence():
     assert ended.returncode == 2
     assert ended.stderr.startswith("mirada: the output of this command: the disk is full; ")
     assert ended.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (OSError(errno.ENOSPC, "No space left", "a.txt"), "a.txt: the disk is full; free some space"),
+        (OSError(errno.EDQUOT, "Quota exceeded", "a.txt"), "a.txt: the disk is full; free some space"),
+        (OSError(errno.EROFS, "Read-only file system", "a.txt"), "a.txt: cannot be written (Read-only file system); "),
+        (PermissionError(errno.EACCES, "Permission denied", "a.txt"), "a.txt: permission denied; change its rights"),
+    ],
+)
+def test_what_the_system_refuses_is_no_surprise(error, sentence):
+    said, code = explained(error)
+    assert said.startswith(sentence) and code == 2
 
 
 # Folders that may not be written. The superuser may write everywhere, but not on a disk that is mounted read-only.

@@ -10,6 +10,7 @@ What happens to each kind of image:
     transparency          laid over white, which is how viewers and printed pages show it
     animation, pages      the first frame
     EXIF orientation      applied
+    in Arrow or Parquet   bytes in a column, by the address of packed.py
     .npy                  a uint8 array (H, W) or (H, W, bands): the way in for more than 4 bands
     over MAX_PIXELS       refused from the header, before any pixel is decoded
     anything broken       MiradaError
@@ -30,6 +31,7 @@ from typing import BinaryIO
 import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
+from mirada.data.packed import is_address, read_packed
 from mirada.errors import MiradaError
 
 ImageSource = str | os.PathLike | bytes | BinaryIO
@@ -135,7 +137,8 @@ def _is_rotated(image: Image.Image) -> bool:
 
 @contextmanager
 def _opened(source: ImageSource) -> Iterator[Image.Image]:
-    stream = io.BytesIO(source) if isinstance(source, bytes) else source
+    content = _content(source)
+    stream = io.BytesIO(content) if isinstance(content, bytes) else content
     with _header_lock, warnings.catch_warnings():
         warnings.simplefilter("ignore", Image.DecompressionBombWarning)
         image = Image.open(stream, formats=FORMATS)
@@ -143,6 +146,11 @@ def _opened(source: ImageSource) -> Iterator[Image.Image]:
         width, height = image.size
         _check_pixels(height, width)
         yield image
+
+
+def _content(source: ImageSource) -> ImageSource:
+    """The bytes behind an address; anything else as it is."""
+    return read_packed(source) if isinstance(source, str | os.PathLike) and is_address(source) else source
 
 
 def _check_pixels(height: int, width: int) -> None:
@@ -174,6 +182,7 @@ def _reported(source: ImageSource) -> Iterator[None]:
 
 
 def _first_bytes(source: ImageSource) -> str:
+    source = _content(source)
     if isinstance(source, bytes):
         head = source[:64]
     elif isinstance(source, str | os.PathLike):

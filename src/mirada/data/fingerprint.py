@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import io
 from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
 
+from mirada.data.packed import is_address, read_packed
 from mirada.data.resize import fit_image, match_channels
 
 
@@ -24,9 +26,9 @@ def row_hashes(images: np.ndarray) -> list[bytes]:
 
 
 def file_hash(path: str) -> bytes:
-    """16 bytes from the bytes of a file: for sets too large to decode twice."""
+    """16 bytes from the bytes of an image file: for sets too large to decode twice."""
     digest = hashlib.blake2b(digest_size=16)
-    with open(path, "rb") as stream:
+    with io.BytesIO(read_packed(path)) if is_address(path) else open(path, "rb") as stream:
         while block := stream.read(1 << 20):
             digest.update(block)
     return digest.digest()

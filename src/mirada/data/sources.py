@@ -9,9 +9,11 @@ from pathlib import Path
 from mirada.data.arrays import read_npz
 from mirada.data.discover import folders_in, has_images, images_directly_in
 from mirada.data.folder import read_folder, read_named_files
+from mirada.data.hugging_face import holds_images, read_shards
 from mirada.data.idx import is_idx, read_idx_folder
 from mirada.data.labels import check_task
 from mirada.data.samples import SAMPLES, read_sample
+from mirada.data.shards import find_shards
 from mirada.data.table import SPLIT_NAMES, ImageTable, Task, canonical_split
 from mirada.data.tabular import ColumnChoice, is_table, read_tables
 from mirada.errors import MiradaError
@@ -34,7 +36,8 @@ def open_source(
     """Read a source of labelled images; what is not given is inferred.
 
     source: a folder per class (also below train/val/test), a folder with a table of labels,
-            a .csv, .tsv or .parquet table, an .npz archive, a folder of IDX files, 'digits' or 'photos'.
+            a .csv, .tsv or .parquet table, a data set of Hugging Face (save_to_disk, or Parquet with images inside),
+            an .npz archive, a folder of IDX files, 'digits' or 'photos'.
     label_column: several 0/1 columns make a multi-label task; a cell may also hold 'cat;dog' or 'cat|dog'.
     image_root: where relative paths of a table start, by default the table's own folder.
     label_pattern: reads the class from the file name, e.g. '(.+)_[0-9]+'.
@@ -53,6 +56,11 @@ def open_source(
     if label_pattern is not None:
         _require_folder(path, "label_pattern")
         return _with_task(read_named_files(path, label_pattern, name), task)
+    shards = find_shards(path, holds_images)
+    if shards:
+        if root is not None:
+            raise MiradaError(f"{name}: its images are inside its files, so image_root has no meaning; leave it out.")
+        return read_shards(shards, choice, task, name)
     tables = [path] if path.is_file() and is_table(path) else _tables_in(path, choice)
     if tables:
         return read_tables(tables, choice, task, root, name)

@@ -127,5 +127,5 @@ def _stack(items: list[tuple[int, np.ndarray | str]]) -> tuple[torch.Tensor, tor
 def _file_hash_or_none(path: str) -> bytes | None:
     try:
         return file_hash(path)
-    except OSError:
+    except (OSError, ValueError):  # no file, or no such row in it
         return None

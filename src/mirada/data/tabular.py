@@ -45,10 +45,10 @@ def read_tables(
     """One table, or several that are each named after a split (train.csv, test.csv)."""
     columns = _concatenate(files)
     where = files[0].name
-    path_column = _find_column(columns, choice.path, PATH_NAMES, "path", where) or _column_of_paths(columns, where)
-    split_column = _find_column(columns, choice.split, SPLIT_NAMES, "split", where)
-    group_column = _find_column(columns, choice.group, GROUP_NAMES, "group", where)
-    splits = _read_splits(columns[split_column], where, required=choice.split is not None) if split_column else None
+    path_column = find_column(columns, choice.path, PATH_NAMES, "path", where) or _column_of_paths(columns, where)
+    split_column = find_column(columns, choice.split, SPLIT_NAMES, "split", where)
+    group_column = find_column(columns, choice.group, GROUP_NAMES, "group", where)
+    splits = read_splits(columns[split_column], where, required=choice.split is not None) if split_column else None
     used = [path_column, group_column, split_column if splits is not None else None]
     labels = _read_labels(columns, choice.label, used, task, where)
     paths, note = _resolve(columns[path_column], image_root or files[0].parent, where)
@@ -116,10 +116,10 @@ def _read_parquet(path: Path) -> Columns:
         table = pyarrow.parquet.read_table(path).to_pydict()
     except Exception as error:
         raise MiradaError(f"{path}: not a readable Parquet file ({error}).") from None
-    return {name: [_cell_text(value) for value in column] for name, column in table.items()}
+    return {name: [cell_text(value) for value in column] for name, column in table.items()}
 
 
-def _cell_text(value) -> str:
+def cell_text(value) -> str:
     if value is None:
         return ""
     if isinstance(value, list):
@@ -139,7 +139,10 @@ def _concatenate(files: Sequence[Path]) -> Columns:
     return {name: [cell for table in tables for cell in table[name]] for name in tables[0]}
 
 
-def _find_column(columns: Columns, given: str | None, known: tuple[str, ...], role: str, where: str) -> str | None:
+def find_column(
+    columns: Columns | list[str], given: str | None, known: tuple[str, ...], role: str, where: str
+) -> str | None:
+    """The column that was given, which must exist, or the one with the first of the known names."""
     if given is not None:
         if given not in columns:
             raise MiradaError(f"{where}: there is no column {given!r} ({role}); the columns are {', '.join(columns)}.")
@@ -163,10 +166,10 @@ def _read_labels(
 ) -> Labels:
     if given is not None and not isinstance(given, str):
         for wanted in given:
-            _find_column(columns, wanted, (), "label", where)
+            find_column(columns, wanted, (), "label", where)
         return encode_columns(given, [columns[name] for name in given], task, where)
     free = {name: cells for name, cells in columns.items() if name not in used}
-    name = _find_column(columns if given else free, given, LABEL_NAMES, "label", where)
+    name = find_column(columns if given else free, given, LABEL_NAMES, "label", where)
     if name is None and len(free) == 1:
         name = next(iter(free))
     if name is not None:
@@ -179,7 +182,7 @@ def _read_labels(
     )
 
 
-def _read_splits(cells: list[str], where: str, required: bool) -> np.ndarray | None:
+def read_splits(cells: list[str], where: str, required: bool) -> np.ndarray | None:
     """A column may be called 'fold' and hold something else: then it is a split only if the user said so."""
     splits = [canonical_split(cell) for cell in cells]
     if None not in splits:
