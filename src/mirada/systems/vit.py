@@ -36,6 +36,7 @@ from mirada.nn import (
     Encoder,
     EncoderLayer,
     ExtraTokens,
+    LayerScale,
     LinearPatches,
     Mean,
     SequencePooling,
@@ -45,7 +46,7 @@ from mirada.nn import (
     rising_rates,
 )
 from mirada.nn.patches import Remainder, Size, as_size, fit
-from mirada.systems.cnn import Residual, convolution
+from mirada.systems.cnn import convolution, stage
 from mirada.systems.registry import Card, one_of, register
 
 Stem = Callable[[int, int, int], nn.Module]  # in_channels, dim, patch_size
@@ -88,10 +89,11 @@ class ViT(nn.Module):
 
     patch_size   pixels of a patch's side; None: the power of two that gives at most 100 patches at `image_size`
     stem         "linear": one matrix for all patches; "shifted": patches with their surroundings; "conv": 3×3
-                 convolutions with stride 2; "pooled": 3×3 convolutions of every pixel, with pooling after each
+                 convolutions with stride 2; "pooled": the first stages of `cnn`, with pooling and residuals
     position     "learned" (interpolated at other sizes), "sinusoidal", "rotary", "none"
     pooling      "class": a class token; "mean": of the patches; "sequence": a learned query looks at the patches
     attention    "standard", or "locality": nobody looks at itself, and the temperature is learned
+    layer_scale  start of a learned factor per channel on every branch (CaiT, Touvron 2021); None: no such factor
     patch_keep   share of the patches that a training step uses, drawn for each image (PatchDropout, Liu 2022)
     remainder    sides that are no whole number of patches: "pad" zeros right and below, "crop" or "refuse"
 
@@ -116,6 +118,7 @@ class ViT(nn.Module):
         attention: str = "standard",
         dropout: float = 0.0,
         drop_path: float = 0.0,
+        layer_scale: float | None = None,
         patch_keep: float = 1.0,
         remainder: str = "pad",
     ) -> None:
@@ -148,6 +151,10 @@ class ViT(nn.Module):
         self.position = one_of("position", position, positions)()
         self.dropout = nn.Dropout(dropout)
 
+        def after_branch(rate: float) -> nn.Sequential:
+            scale = [] if layer_scale is None else [LayerScale(dim, layer_scale)]
+            return nn.Sequential(*scale, nn.Dropout(dropout), StochasticDepth(rate))
+
         def layer(rate: float) -> EncoderLayer:
             heads = Concatenated(dim, num_heads)
             score, neighbours = one_of(
@@ -160,10 +167,7 @@ class ViT(nn.Module):
             return EncoderLayer(
                 Attention(heads, score=score, neighbours=neighbours, position=rotary),
                 MLP(dim, int(dim * mlp_ratio), nn.GELU(), dropout=dropout),
-                pre_norm(
-                    lambda: nn.LayerNorm(dim, eps=1e-6),
-                    lambda: nn.Sequential(nn.Dropout(dropout), StochasticDepth(rate)),
-                ),
+                pre_norm(lambda: nn.LayerNorm(dim, eps=1e-6), lambda: after_branch(rate)),
             )
 
         self.encoder = Encoder(map(layer, rising_rates(drop_path, depth)), nn.LayerNorm(dim, eps=1e-6))
@@ -211,22 +215,17 @@ def conv_stem(in_channels: int, dim: int, patch_size: int) -> ConvStem:
 
 
 class PooledStem(nn.Module):
-    """A 3×3 convolution of every pixel, then for each halving one more with pooling, twice as wide up to D; 1×1 to D.
+    """4×4 convolutions with stride 2, then a stage of `cnn` for each further halving, twice as wide up to D; 1×1 to D.
 
-    Before the last halving stands a residual unit of two more: the first stages of `cnn`, with its batch normalisation,
-    in front of attention, as compact transformers have it (Hassani 2021).
+    A small CNN without its last stage stands in front of attention, as in compact transformers (Hassani 2021).
     """
 
     def __init__(self, in_channels: int, dim: int, patch_size: int) -> None:
         super().__init__()
-        widths = [min(dim, max(3 * dim // 16, 8) << layer) for layer in range(halvings(patch_size) + 1)]
-        layers: list[nn.Module] = [convolution(in_channels, widths[0])]
-        for before, width in itertools.pairwise(widths):
-            layers.append(convolution(before, width, pool=True))
-        if len(layers) > 2:
-            width = widths[-2]
-            layers.insert(-1, Residual(nn.Sequential(convolution(width, width), convolution(width, width))))
-        self.layers = nn.Sequential(*layers)
+        widths = [min(dim, max(3 * dim // 8, 8) << layer) for layer in range(max(1, halvings(patch_size)))]
+        stride, size = (2, 4) if patch_size > 1 else (1, 3)
+        stages = [stage(before, width, depth=1) for before, width in itertools.pairwise(widths)]
+        self.layers = nn.Sequential(convolution(in_channels, widths[0], stride, size=size), *stages)
         self.projection = nn.Conv2d(widths[-1], dim, 1)
 
     def forward(self, image_BCHW: Tensor) -> tuple[Tensor, Size]:
