@@ -51,28 +51,32 @@ DATASETS = {
         "source": DATA / "images" / "cifar10_20k_5k.npz",
         "preset": "medium-data",
         "settings": ["data.val=0.05"],
+        "patch": 4,
     },
     "fashion": {
         "source": DATA / "images" / "fashion_mnist",
         "preset": "medium-data",
         "settings": ["data.val=0.05", "augment.flip=0.5"],
+        "patch": 4,
     },
     "pets": {
         "source": DATA / "masks" / "pets_sub160.tar",
         "preset": "small-data",
         "settings": ["data.val=0.1", "data.image_size=[64,64]"],
+        "patch": 8,
     },
 }
 
-# AdamW, cosine, flip and crop, linear patches and a class token, as most tutorials have it.
+# AdamW, cosine, flip and crop, linear patches and a class token, as most tutorials have it; dim and depth of "micro".
 TUTORIAL = [
+    *("system.arguments.depth=4", "system.arguments.layer_scale=null"),
     *("system.arguments.stem=linear", "system.arguments.pooling=class", "system.arguments.position=learned"),
     *("system.arguments.patch_keep=1.0", "system.arguments.drop_path=0.0", "system.arguments.attention=standard"),
     *("augment.strength=light", "augment.mixup=0", "augment.cutmix=0", "augment.erase=0", "augment.affine=0"),
     *("train.learning_rate=1e-3", "train.weight_decay=0.05", "train.warmup=0.05", "train.batch_size=128"),
     *("train.label_smoothing=0", "train.average=0", "train.clip=0", "train.schedule=cosine"),
 ]
-CNN = ["train.learning_rate=4e-3", "train.weight_decay=0.05", "augment.strength=light", "train.label_smoothing=0.1"]
+CNN = ["train.learning_rate=4e-3"]  # the rest is the preset's, augmentation and moving average too
 CONTENDERS = {
     "preset": [],
     "tutorial": TUTORIAL,
@@ -114,7 +118,14 @@ def is_there(dataset: str) -> bool:
 
 
 def settings_of(dataset: str, contender: str) -> list[str]:
-    return [*CONTENDERS[contender], *DATASETS[dataset]["settings"], "baseline.name=none", "train.evaluations=10"]
+    patch = [f"system.arguments.patch_size={DATASETS[dataset]['patch']}"] if contender == "tutorial" else []
+    return [
+        *CONTENDERS[contender],
+        *patch,
+        *DATASETS[dataset]["settings"],
+        "baseline.name=none",
+        "train.evaluations=10",
+    ]
 
 
 def key_of(dataset: str, contender: str, minutes: float, seed: int) -> dict:
