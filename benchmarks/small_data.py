@@ -19,7 +19,6 @@ import argparse
 import csv
 import hashlib
 import io
-import itertools
 import json
 import os
 import statistics
@@ -31,12 +30,18 @@ import time
 from pathlib import Path
 
 import torch
+from torch import nn
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.small_data_table import grouped
-from mirada.config.load import read_preset
+from mirada import systems
+from mirada.config.load import merge, parse_settings, read_preset, resolve
+from mirada.data import TrainBatches
+from mirada.tasks.image import Task
+from mirada.train.budget import seconds_per_step
 from mirada.train.loop import Progress
+from mirada.verbs.prepare import open_table, prepare
 from mirada.verbs.train import Watcher, train
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -44,7 +49,7 @@ DATA = Path(os.environ.get("MIRADA_TEST_DATA", ROOT.parent / "shared" / "data"))
 RESULTS = Path(__file__).parent / "results"
 RESULTS_FILE = RESULTS / "small_data.jsonl"
 STEPS_FILE = RESULTS / "small_data_steps.json"
-CALIBRATION_STEPS = 60
+CALIBRATION_ROUNDS = 5
 
 DATASETS = {
     "cifar10": {
@@ -102,8 +107,8 @@ def main() -> None:
         return
     if not args.table:
         pairs = [(d, c) for d in args.datasets for c in args.contenders if is_there(d)]
-        for dataset, contender in pairs:
-            calibrate(dataset, contender)
+        for dataset in dict.fromkeys(dataset for dataset, _ in pairs):
+            calibrate(dataset, args.contenders)
         if not args.calibrate:
             keys = [key_of(d, c, args.minutes, seed) for seed in args.seeds for d, c in pairs]
             run_all([key for key in keys if not is_done(key)], args.at_once)
@@ -201,47 +206,40 @@ def run_job(key: dict) -> None:
     watcher.says(f"test accuracy {job['accuracy']:.4f}")
 
 
-def calibrate(dataset: str, contender: str) -> None:
-    """Seconds of a step on two threads of an idle machine, measured once and kept."""
-    key = steps_key(key_of(dataset, contender, 0, 0))
-    if key in calibrated():
+def calibrate(dataset: str, contenders: list[str]) -> None:
+    """Seconds of a step on an idle machine: rounds over all contenders, medians; measured once and kept."""
+    keys = {contender: steps_key(key_of(dataset, contender, 0, 0)) for contender in contenders}
+    missing = [contender for contender in contenders if keys[contender] not in calibrated()]
+    if not missing:
         return
     busy = busy_share()
     if busy > 0.1:
         sys.exit(f"The machine is {100 * busy:.0f} % busy: a step cannot be timed now. Wait until it is idle.")
+    times: dict[str, list[float]] = {contender: [] for contender in missing}
     with tempfile.TemporaryDirectory() as folder:
-        timer = StepTimer()
-        settings = [*settings_of(dataset, contender), f"train.steps={CALIBRATION_STEPS}"]
-        train(
-            source_of(dataset, Path(folder)),
-            preset=DATASETS[dataset]["preset"],
-            settings=settings,
-            out=Path(folder) / "run",
-            watcher=timer,
-        )
-    times = timer.between()
-    entry = {"seconds_per_step": statistics.median(times), "quartiles": statistics.quantiles(times, n=4)[::2]}
-    entry |= {"threads": torch.get_num_threads(), "busy_before": round(busy, 3)}
-    print(f"{key}: {1e3 * entry['seconds_per_step']:.1f} ms a step", flush=True)
-    known = calibrated() | {key: entry}
-    RESULTS.mkdir(exist_ok=True)
-    partial = STEPS_FILE.with_suffix(".tmp")
-    partial.write_text(json.dumps(known, indent=1) + "\n")
-    partial.replace(STEPS_FILE)
+        source = source_of(dataset, Path(folder))
+        stages = {contender: ready(source, dataset, contender) for contender in missing}
+        for _ in range(CALIBRATION_ROUNDS):
+            for contender, (model, task, batches) in stages.items():
+                times[contender].append(seconds_per_step(model, task, batches, torch.device("cpu"), 1))
+    for contender, found in times.items():
+        entry = {"seconds_per_step": statistics.median(found), "rounds": [round(seconds, 5) for seconds in found]}
+        entry |= {"threads": torch.get_num_threads(), "busy_before": round(busy, 3)}
+        print(f"{dataset} {contender}: {1e3 * entry['seconds_per_step']:.1f} ms a step", flush=True)
+        known = calibrated() | {keys[contender]: entry}
+        RESULTS.mkdir(exist_ok=True)
+        partial = STEPS_FILE.with_suffix(".tmp")
+        partial.write_text(json.dumps(known, indent=1) + "\n")
+        partial.replace(STEPS_FILE)
 
 
-class StepTimer(Watcher):
-    """Seconds of training steps; evaluations and checkpoints are not in them."""
-
-    def __init__(self) -> None:
-        self.seconds: list[float] = []
-
-    def advances(self, progress: Progress) -> None:
-        self.seconds.append(progress.seconds)
-
-    def between(self) -> list[float]:
-        """The first steps allocate and are left out."""
-        return [after - before for before, after in itertools.pairwise(self.seconds)][5:]
+def ready(source: Path, dataset: str, contender: str) -> tuple[nn.Module, Task, TrainBatches]:
+    """Model, loss and batches as the training would have them."""
+    given = merge(parse_settings(settings_of(dataset, contender)), {"data": {"source": str(source)}})
+    config = resolve(read_preset(DATASETS[dataset]["preset"]), given)
+    prepared = prepare(config.data, open_table(config.data))
+    model = systems.create(config.system.name, config.system.size, **config.system.arguments, **prepared.arguments())
+    return model, prepared.task(config), prepared.training(config)
 
 
 def busy_share() -> float:
