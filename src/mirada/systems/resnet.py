@@ -81,7 +81,7 @@ class ResNet(nn.Module):
 
     def features(self, images_BCHW: Tensor) -> Tensor:
         """What the head sees: the mean of every channel, (B, dim of the last stage)."""
-        return self.stages(self.stem(channels_last(images_BCHW))).mean((-2, -1))
+        return self.stages(channels_last(self.stem(channels_last(images_BCHW)))).mean((-2, -1))
 
 
 class Block(nn.Module):

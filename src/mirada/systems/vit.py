@@ -46,7 +46,7 @@ from mirada.nn import (
     rising_rates,
 )
 from mirada.nn.patches import Remainder, Size, as_size, fit
-from mirada.systems.cnn import convolution, stage
+from mirada.systems.cnn import channels_last, convolution, stage
 from mirada.systems.registry import Card, one_of, register
 
 Stem = Callable[[int, int, int], nn.Module]  # in_channels, dim, patch_size
@@ -225,11 +225,12 @@ class PooledStem(nn.Module):
         widths = [min(dim, max(3 * dim // 8, 8) << layer) for layer in range(max(1, halvings(patch_size)))]
         stride, size = (2, 4) if patch_size > 1 else (1, 3)
         stages = [stage(before, width, depth=1) for before, width in itertools.pairwise(widths)]
-        self.layers = nn.Sequential(convolution(in_channels, widths[0], stride, size=size), *stages)
+        self.first = convolution(in_channels, widths[0], stride, size=size)
+        self.stages = nn.Sequential(*stages)
         self.projection = nn.Conv2d(widths[-1], dim, 1)
 
     def forward(self, image_BCHW: Tensor) -> tuple[Tensor, Size]:
-        features_BDHW = self.projection(self.layers(image_BCHW))
+        features_BDHW = self.projection(self.stages(channels_last(self.first(image_BCHW))))
         return features_BDHW.flatten(2).mT, (features_BDHW.shape[-2], features_BDHW.shape[-1])
 
 
