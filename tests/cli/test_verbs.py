@@ -15,6 +15,7 @@ from mirada.cli.app import app
 from mirada.config import load_config
 from mirada.train.stopping import Stopped
 from mirada.verbs import train as training
+from tests.graphs import make_graph
 from tests.verbs.trained_run import TINY
 
 VERBS = ("check", "train", "resume", "evaluate", "predict", "report", "export", "systems", "presets")
@@ -146,6 +147,7 @@ def test_systems_lists_and_shows(mirada):
 
 def test_presets_lists_and_shows(mirada):
     assert [line.split()[0] for line in mirada("presets").stdout.splitlines()] == [
+        "graph",
         "large-images",
         "medium-data",
         "small-data",
@@ -203,3 +205,26 @@ def test_signal_stops_with_its_code_and_the_way_on(photos, tmp_path, number):
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 128 + number
     assert "mirada resume" in errors and "Traceback" not in errors
+
+
+def test_a_graph_goes_through_the_verbs(mirada, no_report, empty_folder):
+    make_graph(empty_folder / "friends")
+    checked = mirada("check", "friends")
+    assert checked.exit_code == 0 and "61 nodes" in checked.stdout and "ready to train" in checked.stdout
+    assert json.loads(mirada("check", "friends", "--json").stdout)["num_features"] == 3
+    trained = mirada("train", "friends", "--epochs", 6, "train.evaluations=2")
+    assert trained.exit_code == 0, trained.stderr
+    assert "Preset graph: a graph of 61 nodes" in trained.stdout and "test nodes" in trained.stdout
+    assert "mlp (baseline)" in trained.stdout and "images" not in trained.stdout
+    measured = mirada("evaluate", "runs/gat-friends")
+    assert "nodes of friends (test nodes)" in measured.stdout
+    assert (
+        mirada("predict", "runs/gat-friends", "friends", "-o", "answers.csv").stdout == "wrote 61 rows to answers.csv\n"
+    )
+    assert mirada("resume", "runs/gat-friends").exit_code == 0
+    assert mirada("export", "runs/gat-friends", "-o", "model").exit_code == 0
+    refused = mirada("export", "runs/gat-friends", "--to", "onnx")
+    assert refused.exit_code == 2 and refused.stderr.count("\n") == 1
+    (empty_folder / "friends" / "edges.csv").write_text("source,target\nn1,n99\n")
+    refused = mirada("check", "friends")
+    assert refused.exit_code == 2 and "edge to the node 'n99'" in refused.stderr

@@ -9,8 +9,10 @@ from mirada.errors import MiradaError
 from mirada.verbs.possible import require_possible
 
 PREPARED = SimpleNamespace(
-    store=SimpleNamespace(shape=SimpleNamespace(size=(13, 11), channels=3)),
-    table=SimpleNamespace(num_outputs=5, source="photos"),
+    inputs="image",
+    source="photos",
+    arguments=lambda: {"image_size": (13, 11), "in_channels": 3, "num_classes": 5},
+    require_suitable=lambda config: None,
 )
 
 

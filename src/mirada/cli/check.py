@@ -16,7 +16,7 @@ def check(
         str,
         typer.Argument(
             metavar="SOURCE",
-            help="Labelled images: a folder, table, .npz, IDX folder or sample set.",
+            help="Labelled images: a folder, table, .npz, IDX folder or sample set; or the folder of a graph.",
             show_default=False,
         ),
     ],
@@ -27,7 +27,8 @@ def check(
     log_level: LogLevel = Level.warning,
     verbose: Verbose = False,
 ) -> None:
-    """Look at the data before training: counts, sizes, broken files, balance, duplicates, leaks between splits.
+    """Look at the data before training: counts, sizes, broken files, balance, duplicates, leaks between splits; of a
+    graph nodes, edges, isolated nodes, balance and split.
 
     The exit code is 0 if one can train on it, with or without warnings, and 2 if not.
 
@@ -39,12 +40,12 @@ def check(
     """
     start_logging(log_level, verbose, quiet)
     from mirada.cli.waiting import counted
-    from mirada.data import render
     from mirada.verbs.check import check as verb
+    from mirada.verbs.check import text_of
 
     with counted("looking at images", quiet) as progress:
         inspection = verb(source, settings=settings or (), near_duplicates=near, progress=progress)
     if not quiet:
-        print(json_format.dumps(inspection.to_dict(), indent=1, ensure_ascii=False) if json else render(inspection))
+        print(json_format.dumps(inspection.to_dict(), indent=1, ensure_ascii=False) if json else text_of(inspection))
     if inspection.problems:
         raise typer.Exit(USER_ERROR)

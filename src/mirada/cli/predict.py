@@ -19,7 +19,8 @@ def predict(
     images: Annotated[
         list[str],
         typer.Argument(
-            metavar="IMAGES", help="Image files, folders or patterns such as 'new/*.jpg'; - reads paths from stdin."
+            metavar="IMAGES",
+            help="Image files, folders or patterns such as 'new/*.jpg'; - reads paths from stdin. Or a graph's folder.",
         ),
     ],
     out: Annotated[
@@ -31,7 +32,7 @@ def predict(
     log_level: LogLevel = Level.warning,
     verbose: Verbose = False,
 ) -> None:
-    """Say what a trained model sees in images.
+    """Say what a trained model sees in images, or what it takes the nodes of a graph for.
 
     An image that cannot be read is reported in its row and does not stop the others.
 
@@ -39,6 +40,7 @@ def predict(
     Example:
       mirada predict runs/vit-photos cat.jpg
       mirada predict runs/vit-photos new_photos/ -o answers.csv
+      mirada predict runs/gat-citations citations/ -o answers.csv
       find . -name '*.jpg' | mirada predict runs/vit-photos - -o answers.jsonl
     """
     start_logging(log_level, verbose, quiet)

@@ -11,10 +11,15 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
+from mirada.config import Config
+from mirada.systems import card
+from mirada.train.folder import RunFolder
 from mirada.train.loop import Progress as Step
 from mirada.verbs.train import Watcher
 
 SECONDS_BETWEEN_LINES = 10.0
+SECONDS_BETWEEN_EVALUATIONS = 1.0  # small models are evaluated many times a second
+NOUNS = {"image": "images", "graph": "nodes"}
 
 
 @contextmanager
@@ -30,9 +35,10 @@ def watcher(quiet: bool) -> Iterator[Watcher]:
 
 
 class Pace:
-    """Images per second and time left, from the moment training (again) started."""
+    """Images (or nodes) per second and time left, from the moment training (again) started."""
 
-    def __init__(self) -> None:
+    def __init__(self, what: str = "images") -> None:
+        self.what = what
         self.started = time.monotonic()
         self.first: Step | None = None
 
@@ -44,11 +50,13 @@ class Pace:
         num_steps, elapsed = step.step - self.first.step, max(time.monotonic() - self.started, 1e-9)
         training = max(step.seconds - self.first.seconds, 1e-9)
         left = (step.steps - step.step) * elapsed / max(num_steps, 1)
-        return f"{(step.images - self.first.images) / training:,.0f} images/s, {clock(left)} left"
+        return f"{(step.images - self.first.images) / training:,.0f} {self.what}/s, {clock(left)} left"
 
 
 class Lines(Watcher):
-    """Plain lines: at every evaluation, and about every ten seconds between them."""
+    """Plain lines: at evaluations, and about every ten seconds between them."""
+
+    what = "images"
 
     def __init__(self) -> None:
         self.pace = Pace()
@@ -61,13 +69,18 @@ class Lines(Watcher):
         if time.monotonic() - self.spoken > SECONDS_BETWEEN_LINES:
             self._print(f"read {done:,} of {total:,} images")
 
+    def resolved(self, config: Config, folder: RunFolder) -> None:
+        self.what = NOUNS[card(config.system.name).inputs]
+
     def starts(self, what: str, steps: int) -> None:
-        self.pace = Pace()
+        self.pace = Pace(self.what)
         self._print(f"training {what} for {steps:,} steps")
 
     def advances(self, progress: Step) -> None:
         pace = self.pace.describe(progress)
-        if progress.is_evaluated or time.monotonic() - self.spoken > SECONDS_BETWEEN_LINES:
+        silence = time.monotonic() - self.spoken
+        is_last = progress.step == progress.steps
+        if is_last or silence > (SECONDS_BETWEEN_EVALUATIONS if progress.is_evaluated else SECONDS_BETWEEN_LINES):
             loss = f"train loss {progress.train_loss:.4f}"
             watched = f", {describe_evaluation(progress.evaluation)}" if progress.is_evaluated else ""
             self._print(f"step {progress.step:,}/{progress.steps:,}: {loss}{watched} ({pace})")
@@ -79,6 +92,8 @@ class Lines(Watcher):
 
 class Bars(Watcher):
     """One bar per stage, with rate, time left, training loss and the latest validation."""
+
+    what = "images"
 
     def __init__(self) -> None:
         self.bars = Progress(
@@ -108,8 +123,11 @@ class Bars(Watcher):
             self.loading = self.bars.add_task("reading images", total=total, words="")
         self.bars.update(self.loading, completed=done)
 
+    def resolved(self, config: Config, folder: RunFolder) -> None:
+        self.what = NOUNS[card(config.system.name).inputs]
+
     def starts(self, what: str, steps: int) -> None:
-        self.pace = Pace()
+        self.pace = Pace(self.what)
         self.training = self.bars.add_task(escape(what), total=steps, words="starting")
 
     def advances(self, progress: Step) -> None:

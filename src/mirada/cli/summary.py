@@ -9,17 +9,18 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from mirada.cli.progress import clock
+from mirada.cli.progress import NOUNS, clock
 from mirada.train.folder import RunFolder
 
-SIDES = {"test": "test images", "val": "validation images (the data has no test images)"}
+SIDES = {"test": "test {what}", "val": "validation {what} (the data has no test {what})"}
 
 
 def show_run(run: RunFolder) -> None:
     """The model beside its baseline and the trivial answer, with intervals, and where the report is."""
     result = run.read_result()
     table = Table(box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
-    table.title = f"{result['metric']} on {result['n']:,} {SIDES.get(result['split'], result['split'])}"
+    side = SIDES.get(result["split"], result["split"]).format(what=counted(result))
+    table.title = f"{result['metric']} on {result['n']:,} {side}"
     for heading in ("model", "parameters", result["metric"], "95 % interval", "training time"):
         table.add_column(heading, justify="left" if heading == "model" else "right", no_wrap=True)
     table.add_row(*row_of(result))
@@ -31,6 +32,11 @@ def show_run(run: RunFolder) -> None:
     print(f"run     {run.path}")
     if run.report.exists():
         print(f"report  {run.report}")
+
+
+def counted(result: dict) -> str:
+    """images, or the nodes of a graph"""
+    return NOUNS[result.get("inputs", "image")]
 
 
 def row_of(result: dict, note: str = "") -> tuple[str, ...]:
@@ -47,7 +53,8 @@ def row_of(result: dict, note: str = "") -> tuple[str, ...]:
 def show_evaluation(result: dict, files: list[Path]) -> None:
     """The metric with its interval, the other numbers, and the files that were written."""
     interval = f"{result['low']:.4f} – {result['high']:.4f}, {result['interval']}"
-    print(f"{result['metric']} {result['value']:.4f} ({interval}) on {result['n']:,} images of {result['source']}")
+    measured = f"{result['n']:,} {counted(result)} of {result['source']}"
+    print(f"{result['metric']} {result['value']:.4f} ({interval}) on {measured}")
     shown = {"metric", "value", "low", "high", "n", result["metric"], "seconds_per_image"}
     others = {name: value for name, value in result.items() if isinstance(value, float) and name not in shown}
     print(", ".join(f"{name.replace('_', ' ')} {value:.4f}" for name, value in others.items()))

@@ -20,7 +20,7 @@ def train(
         str | None,
         typer.Argument(
             metavar="SOURCE",
-            help="Labelled images: a folder, table, .npz, IDX folder or sample set.",
+            help="Labelled images: a folder, table, .npz, IDX folder or sample set; or the folder of a graph.",
             show_default=False,
         ),
     ] = None,
@@ -35,12 +35,15 @@ def train(
     steps: Annotated[int | None, typer.Option(help="Updates of the weights.")] = None,
     seed: Annotated[int | None, typer.Option(help="Same seed, same run.")] = None,
     device: Device = None,
-    baseline: Annotated[str | None, typer.Option(help="Opponent to compare with: cnn, resnet or none.")] = None,
+    baseline: Annotated[
+        str | None, typer.Option(help="Opponent to compare with: cnn, resnet, mlp (graphs) or none.")
+    ] = None,
     quiet: Quiet = False,
     log_level: LogLevel = Level.warning,
     verbose: Verbose = False,
 ) -> None:
-    """Train a model on labelled images, judge it on images it has not seen, and write a report.
+    """Train a model on labelled images, or on a graph with labelled nodes, judge it on what it has not seen, and write
+    a report.
 
     What is not given is chosen from the data. Options beat KEY.SUB=VALUE settings, these beat the --config file, and
     that beats the preset. Ctrl-C stops with everything saved; `mirada resume` goes on.
@@ -48,6 +51,7 @@ def train(
     \b
     Example:
       mirada train photos/
+      mirada train citations/
       mirada train labels.csv --system vit:mini --minutes 20
       mirada train digits --epochs 10 --baseline none train.learning_rate=5e-4 augment.strength=strong
       mirada train --config runs/vit-digits/config.yaml --seed 1

@@ -13,6 +13,7 @@ from mirada.data.planetoid import is_planetoid, read_planetoid
 from mirada.errors import MiradaError
 
 __all__ = [
+    "SETTINGS_OF_IMAGES",
     "UNKNOWN",
     "Graph",
     "is_graph",
@@ -24,6 +25,16 @@ __all__ = [
 ]
 
 TABLES = tuple(stem + ending for stem in ("edges", "nodes") for ending in (".csv", ".tsv"))
+
+# How images are read, varied and drawn: on a graph these settings have no say.
+SETTINGS_OF_IMAGES = {
+    "data": (
+        *("path_column", "label_column", "split_column", "group_column", "image_root", "label_pattern"),
+        *("image_size", "fit", "on_broken", "workers", "memory_gb"),
+    ),
+    "train": ("batch_size", "accumulate", "balanced"),
+    "augment": ("strength", "crop", "flip", "affine", "colour", "tone", "erase", "mixup", "cutmix", "mix"),
+}
 
 
 def open_graph(source: str | os.PathLike) -> Graph:

@@ -17,6 +17,7 @@ from mirada.report.examples import Row, Tile, montage, random_rows, tiles, worst
 from mirada.report.headline import headline
 from mirada.report.held_out import Reader, open_held_out, picture_uri
 from mirada.report.labels import label_section
+from mirada.report.nodes import node_section
 from mirada.report.numbers import number_section
 from mirada.report.style import Drawing
 from mirada.train.files import write_atomically, write_text
@@ -36,7 +37,7 @@ def build_report(run_path: str | Path) -> Path:
         "headline": headline(run),
         "curves": learning_curves(run),
         "scores": SECTION_OF_TASK[run.task](run) if run.result else None,
-        **_pictures(run),
+        **(_pictures(run) if run.inputs == "image" else {"nodes": node_section(run)}),
         "data": facts.data_facts(run),
         "model": facts.model_facts(run),
         "training": facts.training_facts(run),

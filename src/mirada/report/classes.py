@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from mirada.report.contents import Contents
 from mirada.report.style import Drawing, Theme, draw, plain_labels
-from mirada.report.wording import decimal, percent, shortened
+from mirada.report.wording import decimal, noun, percent, shortened
 
 MAX_COUNTS_SHOWN = 15  # classes up to which cells carry their numbers
 MAX_NAMES_SHOWN = 60
@@ -132,7 +132,7 @@ def reliability(result: dict) -> Drawing:
         upper.set_title(f"Expected calibration error {result['ece']:.3f}")
         lower.bar(lefts, [bin["count"] for bin in bins], 0.092, align="edge", color=theme.third)
         lower.set_xlim(0, 1)
-        lower.set_ylabel("images")
+        lower.set_ylabel(f"{noun(result.get('inputs'))}s")
         lower.set_xlabel("confidence of the answer")
 
     said = ", ".join(f"{b['confidence']:.2f} → {b['accuracy']:.2f}" for b in bins)

@@ -10,6 +10,7 @@ from pathlib import Path
 import yaml
 
 from mirada.errors import MiradaError
+from mirada.report.wording import noun
 from mirada.train.files import read_json
 from mirada.train.folder import RunFolder, open_run
 
@@ -30,6 +31,24 @@ class Contents:
     @property
     def task(self) -> str:
         return self.data["task"]
+
+    @property
+    def inputs(self) -> str:
+        return self.data.get("inputs", "image")
+
+    @property
+    def noun(self) -> str:
+        """What is counted: images, or nodes of a graph."""
+        return noun(self.inputs)
+
+    @property
+    def nouns(self) -> str:
+        return f"{self.noun}s"
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many there are on each side of the split."""
+        return self.data["num_nodes" if self.inputs == "graph" else "num_images"]
 
     @property
     def system(self) -> str:
@@ -53,7 +72,8 @@ def read_contents(path: str | Path) -> Contents:
     """The run at `path` with its baseline, if it has one."""
     folder = open_run(path)
     data = read_json(folder.data)
-    for key in ("source", "task", "num_images", "image_size"):
+    own = ("num_nodes", "graph") if data.get("inputs") == "graph" else ("num_images", "image_size")
+    for key in ("source", "task", *own):
         if key not in data:
             raise MiradaError(f"{folder.data}: has no {key!r}; restore the file or train again.")
     has_baseline = folder.baseline.config.exists()

@@ -11,10 +11,11 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from mirada import __version__, systems
+from mirada.data.graphs import SETTINGS_OF_IMAGES
 from mirada.errors import MiradaError
 from mirada.report.contents import Contents
 from mirada.report.style import Drawing, Theme, draw, plain_labels
-from mirada.report.wording import duration, shortened
+from mirada.report.wording import duration, percent, shortened
 
 SIDES = {"train": "Training", "val": "Validation", "test": "Test"}
 PACKAGES = ("torch", "accelerate", "numpy", "scipy", "scikit-learn", "pillow")
@@ -25,27 +26,47 @@ LENGTHS = ("epochs", "steps", "minutes")
 
 def data_facts(run: Contents) -> dict:
     data = run.data
-    height, width = data["image_size"]
     targets = data.get("target_names") if run.task == "regression" else data.get("class_names")
     broken = data.get("broken", [])
     return {
         "rows": [
             ("Source", data["source"]),
             ("Kind", f"{data.get('kind', '–')}, {run.task}"),
-            ("Images", " · ".join(f"{SIDES[side]} {num:,}" for side, num in data["num_images"].items() if num)),
-            ("Size", f"{height} × {width} pixels (height × width), {_channels(data)}"),
             (
-                "Other shapes are",
-                {"crop": "cropped", "squash": "squashed", "pad": "padded"}.get(data.get("fit", ""), "–"),
+                run.nouns.capitalize(),
+                " · ".join(f"{SIDES[side]} {num:,}" for side, num in run.counts.items() if num),
             ),
+            *(graph_rows(data) if run.inputs == "graph" else image_rows(data)),
             ("Targets" if run.task == "regression" else "Classes", f"{len(targets or [])}"),
             ("Checksum", str(data.get("checksum", "–"))[:16]),
         ],
         "notes": data.get("notes", []),
         "num_broken": len(broken),
         "broken": broken[:MAX_BROKEN_SHOWN],
-        "drawing": class_counts(data) if data.get("class_counts") else None,
+        "drawing": class_counts(data, run.nouns) if data.get("class_counts") else None,
     }
+
+
+def image_rows(data: dict) -> list[tuple[str, str]]:
+    height, width = data["image_size"]
+    fits = {"crop": "cropped", "squash": "squashed", "pad": "padded"}
+    return [
+        ("Size", f"{height} × {width} pixels (height × width), {_channels(data)}"),
+        ("Other shapes are", fits.get(data.get("fit", ""), "–")),
+    ]
+
+
+def graph_rows(data: dict) -> list[tuple[str, str]]:
+    graph = data["graph"]
+    same = graph.get("same_class")
+    return [
+        ("Graph", f"{graph['nodes']:,} nodes ({graph['isolated']:,} isolated), {graph['edges']:,} edges"),
+        ("Neighbours", f"{graph['mean_degree']:.3g} per node, and the node itself"),
+        ("Edges within a class", "–" if same is None else percent(same)),
+        ("Left out", f"{graph['self_loops']:,} self loops, {graph['duplicates']:,} edges listed again"),
+        ("Features of a node", f"{data['in_channels']:,}"),
+        ("Nodes without a label", f"{graph['unlabelled']:,}"),
+    ]
 
 
 def _channels(data: dict) -> str:
@@ -53,8 +74,8 @@ def _channels(data: dict) -> str:
     return {1: "grey", 3: "colour"}.get(number, f"{number} channels")
 
 
-def class_counts(data: dict) -> Drawing:
-    """Images per class and split, as stacked bars."""
+def class_counts(data: dict, nouns: str = "images") -> Drawing:
+    """How many per class and split, as stacked bars."""
     names = data["class_names"]
     sides = [side for side in SIDES if data["class_counts"].get(side) and sum(data["class_counts"][side])]
     counts = {side: np.array(data["class_counts"][side]) for side in sides}
@@ -72,10 +93,10 @@ def class_counts(data: dict) -> Drawing:
         axes.tick_params(axis="y", labelcolor=theme.ink, length=0)
         axes.set_ylim(len(names) - 0.4, -0.6)
         axes.grid(visible=False, axis="y")
-        axes.set_xlabel("images")
+        axes.set_xlabel(nouns)
         figure.legend(loc="outside upper left", ncols=3)
 
-    alt = f"Images per class: from {int(total.min()):,} to {int(total.max()):,} in {len(names)} classes."
+    alt = f"{nouns.capitalize()} per class: from {int(total.min()):,} to {int(total.max()):,} in {len(names)} classes."
     return draw("classes", alt, paint, 5.4, 1.3 + 0.26 * min(len(names), MAX_BARS_NAMED))
 
 
@@ -98,7 +119,7 @@ def model_facts(run: Contents) -> dict:
         ("Size", size or "–"),
         ("Parameters", f"{num:,}" if num else "–"),
         ("Arguments", ", ".join(f"{key}={_plain(value)}" for key, value in arguments.items()) or "–"),
-        ("Time per held-out image", duration(result.get("seconds_per_image"))),
+        (f"Time per held-out {run.noun}", duration(result.get("seconds_per_image"))),
     ]
     return {"rows": rows, "parts": parts, "summary": summary, "when": when}
 
@@ -108,11 +129,16 @@ def training_facts(run: Contents) -> dict:
     rows = [
         ("Training time", duration(result.get("seconds_training"))),
         ("Steps", f"{result['steps']:,}, best weights at step {result['best_step']:,}" if "steps" in result else "–"),
-        ("Images seen", f"{result['images_seen']:,}" if "images_seen" in result else "–"),
+        (f"{run.nouns.capitalize()} seen", f"{result['images_seen']:,}" if "images_seen" in result else "–"),
     ]
     sections = {name: run.section(name) for name in ("train", "augment", "data", "system", "baseline")}
+    unused = SETTINGS_OF_IMAGES if run.inputs == "graph" else {}
     settings = {
-        name: [(key, _plain(value)) for key, value in section.items() if value not in (None, {}, [])]
+        name: [
+            (key, _plain(value))
+            for key, value in section.items()
+            if value not in (None, {}, []) and key not in unused.get(name, ())
+        ]
         for name, section in sections.items()
     }
     return {"rows": rows, "settings": {name: entries for name, entries in settings.items() if entries}}

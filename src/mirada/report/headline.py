@@ -22,6 +22,7 @@ from mirada.report.wording import (
 )
 
 CONVOLUTIONAL = ("cnn", "resnet")
+EDGELESS = "mlp"  # of graphs: it sees the features of a node and no other node
 TRIVIAL = {
     "accuracy": "Always answering the most frequent class",
     "f1": "Always answering the labels that most images have",
@@ -51,7 +52,7 @@ def headline(run: Contents) -> dict:
 
 
 def verdict(run: Contents) -> str:
-    """Who is ahead, and whether the images are enough to say so."""
+    """Who is ahead, and whether what was held out is enough to say so."""
     result, opponent = run.result, run.baseline
     assert result is not None
     if opponent is None:
@@ -61,14 +62,18 @@ def verdict(run: Contents) -> str:
     metric, gap = result["metric"], result["value"] - opponent.result["value"]
     ours, theirs = _names(run)
     test = compare(run)
-    evidence = _evidence(test, ours, theirs)
+    evidence = _evidence(test, ours, theirs, run.nouns)
+    without_edges = opponent.system == EDGELESS and run.system != EDGELESS
     clear = test is not None and test.is_clear
     if not clear:
         lead = "Both score the same" if gap == 0 else f"The {ours if gap > 0 else theirs} is {_gap(metric, gap)} ahead"
-        return f"{lead}, but these images cannot tell the two apart{evidence}."
+        unsaid = " Nothing says that the edges help." if without_edges else ""
+        return f"{lead}, but these {run.nouns} cannot tell the two apart{evidence}.{unsaid}"
     if gap > 0:
-        return f"The {ours} is {_gap(metric, gap)} ahead of the {theirs}, and that is clear{evidence}."
+        said = " The baseline sees no edges, so the graph helps." if without_edges else ""
+        return f"The {ours} is {_gap(metric, gap)} ahead of the {theirs}, and that is clear{evidence}.{said}"
     winner = "A CNN" if opponent.system in CONVOLUTIONAL else "The baseline"
+    winner = "A model without edges" if without_edges else winner
     lead = f"the {theirs} is {_gap(metric, gap)} ahead, and that is clear{evidence}"
     return f"{winner} does better on this data: {lead}."
 
@@ -154,7 +159,7 @@ def _gap(metric: str, gap: float) -> str:
     return f"{100 * abs(gap):.1f} points" if metric in PERCENT_METRICS else f"{abs(gap):.3f}"
 
 
-def _evidence(test: Mcnemar | Difference | None, ours: str, theirs: str) -> str:
+def _evidence(test: Mcnemar | Difference | None, ours: str, theirs: str, nouns: str) -> str:
     if test is None:
         return " (their predictions cannot be paired)"
     if isinstance(test, Difference):
@@ -162,5 +167,5 @@ def _evidence(test: Mcnemar | Difference | None, ours: str, theirs: str) -> str:
         return f" (paired bootstrap of the difference: {low} to {high})"
     counts = sorted([(test.only_model, ours), (test.only_baseline, theirs)], key=lambda entry: -entry[0])
     (more, leader), (fewer, other) = counts
-    only = f"on {more} images only the {leader} is right, on {fewer} only the {other}"
+    only = f"on {more} {nouns} only the {leader} is right, on {fewer} only the {other}"
     return f" ({only}; McNemar's exact test, {p_value(test.p)})"

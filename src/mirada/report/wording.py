@@ -45,11 +45,16 @@ def interval_kind(result: dict) -> str:
 def result_sentence(result: dict) -> str:
     """'Accuracy 91.3 % (89.0–93.2, 95 % Wilson interval, 360 held-out images)'"""
     value = f"{metric_title(result['metric'])} {metric_value(result['metric'], result['value'])}"
-    return f"{value} ({interval_text(result)}, {interval_kind(result)}, {images(result['n'])})"
+    return f"{value} ({interval_text(result)}, {interval_kind(result)}, {held_out(result)})"
 
 
-def images(number: int) -> str:
-    return f"{number:,} held-out image{'' if number == 1 else 's'}"
+def held_out(result: dict) -> str:
+    return f"{result['n']:,} held-out {noun(result.get('inputs'))}{'' if result['n'] == 1 else 's'}"
+
+
+def noun(inputs: str | None) -> str:
+    """What a system of these inputs is asked about, one by one."""
+    return "node" if inputs == "graph" else "image"
 
 
 def duration(seconds: float | None) -> str:

@@ -8,6 +8,9 @@ from pathlib import Path
 from mirada.config.load import parse_settings, resolve
 from mirada.config.schema import DataConfig
 from mirada.data.check import Inspection, Progress, inspect
+from mirada.data.check_text import render
+from mirada.data.graph_check import GraphInspection, inspect_graph, render_graph
+from mirada.data.graphs import is_graph, open_graph
 from mirada.errors import MiradaError
 
 READING = (
@@ -22,12 +25,17 @@ def check(
     settings: Iterable[str] = (),
     near_duplicates: bool = False,
     progress: Progress | None = None,
-) -> Inspection:
-    """Decode every image once and say what was found; `settings` such as "data.label_column=species" are train's."""
+) -> Inspection | GraphInspection:
+    """Decode every image once, or read the graph, and say what was found.
+
+    `settings` such as "data.label_column=species" are train's.
+    """
     given = parse_settings(settings)
     if set(given) - {"data"}:
         raise MiradaError(f"setting {sorted(set(given) - {'data'})[0]!r} says nothing about data; give data.… only.")
     config = resolve(given, {"data": {"source": str(source)}})
+    if is_graph(source):
+        return inspect_graph(open_graph(source))
     return inspect(
         source,
         near_duplicates=near_duplicates,
@@ -35,6 +43,11 @@ def check(
         progress=progress,
         **reading_options(config.data),
     )
+
+
+def text_of(inspection: Inspection | GraphInspection) -> str:
+    """What was found, for a terminal."""
+    return render_graph(inspection) if isinstance(inspection, GraphInspection) else render(inspection)
 
 
 def reading_options(data: DataConfig) -> dict:

@@ -1,11 +1,11 @@
-"""`mirada evaluate`: what a trained model is worth on its held-out images, or on other labelled images."""
+"""`mirada evaluate`: what a trained model is worth on what its run held out, or on other labelled data."""
 
 from __future__ import annotations
 
 import dataclasses
 import re
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +14,7 @@ import numpy as np
 from mirada.config.load import merge, parse_settings, resolve
 from mirada.config.schema import DataConfig
 from mirada.data.batches import evaluation_batches
+from mirada.data.graphs import is_graph
 from mirada.data.memory import MemoryImages
 from mirada.data.sizing import ImageShape
 from mirada.data.sources import open_source
@@ -24,15 +25,18 @@ from mirada.train.files import write_json, write_text
 from mirada.train.folder import RunFolder, csv_text
 from mirada.train.outputs import outputs_of
 from mirada.verbs.check import READING, reading_options
+from mirada.verbs.evaluate_graph import questions_about_nodes
 from mirada.verbs.load import Progress, Trained, load
+from mirada.verbs.load_graph import TrainedGraph
 from mirada.verbs.prepare import EVALUATION_BATCH, open_table, prepare
+from mirada.verbs.questions import Questions, positions, require_other_data, require_own_data
 
 Store = MemoryImages | StreamedImages
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The numbers, a row per image, and the files that hold them."""
+    """The numbers, a row per image or node, and the files that hold them."""
 
     result: dict
     rows: list[dict]
@@ -47,56 +51,68 @@ def evaluate(
     device: str = "auto",
     progress: Progress | None = None,
 ) -> Evaluation:
-    """Measure on the run's own held-out images, or on all images of another source with the same classes.
+    """Measure on what the run held out, or on all images, or labelled nodes, of another source with the same classes.
 
     `settings` such as "data.label_column=species" say how to read the other source.
     """
     trained = run if isinstance(run, Trained) else load(run, device=device)
     given = parse_settings(settings)
-    if source is None:
-        if given:
-            raise MiradaError("settings are for another source of images; give it, or leave the settings out.")
-        store, rows, side = _held_out(trained, progress)
-        name, title = side, f"{trained.data['source']} ({side} images)"
-    else:
-        store, rows = _other(trained, str(source), given, progress)
-        name, title = _slug(str(source)), str(source)
-        if store.table.checksum() == trained.data["checksum"]:
-            raise MiradaError(
-                f"{source}: is the data this model was trained on; leave it out to measure on the held-out part."
-            )
+    if source is None and given:
+        raise MiradaError("settings are for another source of data; give it, or leave the settings out.")
+    ask = questions_about_nodes if isinstance(trained, TrainedGraph) else _questions_about_images
+    asked = ask(trained, None if source is None else str(source), given, progress)
     started = time.monotonic()
-    batches = evaluation_batches(store, rows, batch_size=EVALUATION_BATCH, normalisation=trained.normalisation)
-    outputs, targets, found = outputs_of(trained.model, batches, trained.device)
+    outputs, targets, found = outputs_of(asked.model, asked.batches, trained.device)
     seconds = time.monotonic() - started
     lines = [
-        {"name": store.table.name(row), "row": row, **target, **answer}
+        {"name": asked.name(row), "row": row, **target, **answer}
         for row, target, answer in zip(
             found.tolist(), trained.task.named(targets), trained.task.answers(outputs), strict=True
         )
     ]
     result = {
-        "source": title,
+        "source": asked.title,
+        "inputs": trained.data.get("inputs", "image"),
         "task": trained.data["task"],
         **trained.task.result(outputs, targets),
         "seconds_per_image": seconds / len(lines),
-        "broken": [dataclasses.asdict(image) for image in store.broken],
+        "broken": asked.broken(),
     }
+    name = asked.side if source is None else _slug(str(source))
     files = [trained.folder.path / f"evaluation-{name}.{kind}" for kind in ("json", "csv")]
     write_json(files[0], result)
     write_text(files[1], csv_text(lines))
     return Evaluation(result, lines, files)
 
 
+def _questions_about_images(trained: Trained, source: str | None, given: dict, progress: Progress | None) -> Questions:
+    if source is None:
+        store, rows, side = _held_out(trained, progress)
+        title = f"{trained.data['source']} ({side} images)"
+    else:
+        store, rows = _other(trained, source, given, progress)
+        side, title = "", source
+        require_other_data(store.table.checksum(), trained, source)
+    return Questions(
+        trained.model,
+        evaluation_batches(store, rows, batch_size=EVALUATION_BATCH, normalisation=trained.normalisation),
+        store.table.name,
+        title,
+        side,
+        lambda: [dataclasses.asdict(image) for image in store.broken],
+    )
+
+
 def _held_out(trained: Trained, progress: Progress | None) -> tuple[Store, np.ndarray, str]:
-    if "split" not in trained.data:
-        raise MiradaError(f"{trained.folder.path}: is an exported model; give the images to evaluate it on.")
+    require_own_data(trained)
     data = trained.config.data
     prepared = prepare(data, open_table(data), saved=trained.data, progress=progress)
     return prepared.store, prepared.split.rows(prepared.held_out), prepared.held_out
 
 
 def _other(trained: Trained, source: str, given: dict, progress: Progress | None) -> tuple[Store, np.ndarray]:
+    if is_graph(source):
+        raise MiradaError(f"{source}: holds a graph, but the model was trained on images.")
     own = trained.config.data if trained.folder.config.exists() else resolve().data
     data = _data_config(own, source, given)
     table = _matched(open_source(source, **reading_options(data)), trained)
@@ -131,34 +147,20 @@ def _matched(table: ImageTable, trained: Trained) -> ImageTable:
     if table.task != data["task"]:
         raise MiradaError(f"{table.source}: holds a {table.task} task, but the model was trained for {data['task']}.")
     if table.task == "regression":
-        columns = _positions(table.target_names, data["target_names"], table.source, "targets")
+        columns = positions(table.target_names, data["target_names"], table.source, "targets")
         if len(columns) < len(data["target_names"]):
             missing = [name for name in data["target_names"] if name not in table.target_names]
             raise MiradaError(f"{table.source}: has no target {', '.join(missing)}, which the model was trained for.")
         targets = np.empty_like(table.targets)
         targets[:, columns] = table.targets
         return dataclasses.replace(table, targets=targets, target_names=tuple(data["target_names"]))
-    numbers = _positions(table.class_names, data["class_names"], table.source, "classes")
+    numbers = positions(table.class_names, data["class_names"], table.source, "classes")
     if table.task == "multi-label":
         targets = np.zeros((len(table), len(data["class_names"])), dtype=table.targets.dtype)
         targets[:, numbers] = table.targets
     else:
         targets = np.asarray(numbers, dtype=np.int64)[table.targets]
     return dataclasses.replace(table, targets=targets, class_names=tuple(data["class_names"]))
-
-
-def _positions(names: Sequence[str], known: Sequence[str], source: str, what: str) -> list[int]:
-    unknown = [name for name in names if name not in known]
-    if unknown:
-        raise MiradaError(
-            f"{source}: has {what} the model was not trained on ({_some(unknown)}), it knows {_some(known)}; rename or "
-            "remove them."
-        )
-    return [list(known).index(name) for name in names]
-
-
-def _some(names: Sequence[str], most: int = 10) -> str:
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def _slug(source: str) -> str:

@@ -20,8 +20,8 @@ from mirada.verbs.load import Trained, load, model_folder
 
 # What a user of the model must know of the data; the split and the file names stay at home.
 KEPT = (
-    *("task", "class_names", "target_names", "image_size", "in_channels", "fit", "normalisation"),
-    *("target_mean", "target_std", "checksum"),
+    *("inputs", "task", "class_names", "target_names", "image_size", "in_channels", "feature_names", "fit"),
+    *("normalisation", "target_mean", "target_std", "checksum"),
 )
 TOLERANCE = 1e-4
 BATCHES = (1, 5)  # numbers of images at which the exported model is compared with the model itself
@@ -56,6 +56,10 @@ def write_safetensors(trained: Trained, described: dict, folder: Path) -> list[P
 
 
 def write_onnx(trained: Trained, described: dict, folder: Path) -> list[Path]:
+    if trained.data.get("inputs") == "graph":
+        raise MiradaError(
+            f"{trained.folder.path}: models of graphs are exported to safetensors only; use --to safetensors."
+        )
     require_onnx()
     with tempfile.TemporaryDirectory() as scratch:
         made = Path(scratch) / "model.onnx"

@@ -1,4 +1,4 @@
-"""`mirada.load`: a trained model that answers about images."""
+"""`mirada.load`: a trained model that answers about images, or about the nodes of a graph."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Trained:
 
     @property
     def result(self) -> dict:
-        """What the run measured on held-out images."""
+        """What the run measured on what was held out."""
         return self.folder.read_result()
 
     @property
@@ -68,6 +68,21 @@ class Trained:
         if not outputs:
             raise MiradaError("no images are given; give at least one.")
         return torch.cat(outputs)
+
+    def rows(self, images: object, *, batch_size: int = 64, progress: Progress | None = None) -> list[dict]:
+        """One row per image: name, the answer, and `error` (None, or why there is no answer)."""
+        named = named_images(images)
+        if not named:
+            raise MiradaError("no images are given; give at least one file or folder.")
+        rows: list[dict] = []
+        for batch, reasons, outputs in self.batches(named, batch_size, progress):
+            answers = iter(self.task.answers(outputs) if len(outputs) else ())
+            for image, reason in zip(batch, reasons, strict=True):
+                rows.append({"name": image.name, **({} if reason else next(answers)), "error": reason or None})
+        columns = next((list(row) for row in rows if not row["error"]), None)
+        if columns is None:
+            raise MiradaError(f"none of {len(rows)} images can be read; the first: {rows[0]['error']}")
+        return [{column: row.get(column) for column in columns} for row in rows]
 
     def batches(
         self, images: list[NamedImage], batch_size: int, progress: Progress | None = None
@@ -98,7 +113,12 @@ def load(run: str | Path | RunFolder, *, device: str = "auto") -> Trained:
     # A baseline was trained on the data of its parent.
     data = read_json(folder.data if folder.data.exists() else folder.path.parent / folder.data.name)
     place = device_named(device)
-    return Trained(folder, load_model(weights).to(place), saved_task(data), data, place)
+    kind = Trained
+    if data.get("inputs") == "graph":
+        from mirada.verbs.load_graph import TrainedGraph
+
+        kind = TrainedGraph
+    return kind(folder, load_model(weights).to(place), saved_task(data), data, place)
 
 
 def model_folder(folder: RunFolder) -> Path:

@@ -7,28 +7,27 @@ from mirada.config.schema import Config
 from mirada.errors import MiradaError
 from mirada.train.track import require_mlflow
 from mirada.verbs.outline import outline
-from mirada.verbs.prepare import Prepared, device_named
+from mirada.verbs.prepare import AnyPrepared, device_named
+
+WORDS = {"image": "images", "graph": "a graph"}
 
 
-def require_possible(config: Config, prepared: Prepared) -> None:
+def require_possible(config: Config, prepared: AnyPrepared) -> None:
     """The device, the model, the baseline and the tracker of this configuration exist and suit this data."""
     device_named(config.train.device)
     if config.track.mlflow:
         require_mlflow()
-    data = {
-        "image_size": tuple(prepared.store.shape.size),
-        "in_channels": prepared.store.shape.channels,
-        "num_classes": prepared.table.num_outputs,
-    }
     for key, part in (("system", config.system), ("baseline", config.baseline)):
         if key == "baseline" and part.name == "none":
             continue
         card = systems.card(part.name)
-        if card.inputs != "image":
-            raise MiradaError(f"{key} {part.name!r} takes a {card.inputs}, but {prepared.table.source} holds images.")
+        if card.inputs != prepared.inputs:
+            takes, holds = (WORDS.get(inputs, inputs) for inputs in (card.inputs, prepared.inputs))
+            raise MiradaError(f"{key} {part.name!r} takes {takes}, but {prepared.source} holds {holds}.")
         arguments = {name: tuple(v) if isinstance(v, list) else v for name, v in part.arguments.items()}
         try:
-            outline(part.name, part.size, **arguments | data)
+            outline(part.name, part.size, **arguments | prepared.arguments())
         except (TypeError, ValueError, ZeroDivisionError, RuntimeError) as error:  # such as dim: "wide"
             reason = " ".join(str(error).split())
             raise MiradaError(f"{key}.arguments {part.arguments}: {part.name} cannot be built ({reason}).") from error
+    prepared.require_suitable(config)

@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import torch
+from torch import nn
 
+from mirada.config.preset_choice import choose_preset
 from mirada.config.schema import AugmentConfig, Config, DataConfig
 from mirada.data import (
     Augmentation,
@@ -27,8 +29,10 @@ from mirada.data import (
     open_source,
     require_trainable,
 )
+from mirada.data.graphs import is_graph
 from mirada.errors import MiradaError
 from mirada.tasks.image import Task, task_of
+from mirada.verbs.prepare_graph import PreparedGraph, prepare_graph
 
 LoadProgress = Callable[[int, int], None]
 
@@ -37,12 +41,22 @@ EVALUATION_BATCH = 256
 
 @dataclass(frozen=True)
 class Prepared:
-    """Data that is ready to train on."""
+    """Images that are ready to train on."""
 
     store: MemoryImages | StreamedImages
     split: Split
     normalisation: Normalisation
     fit: str
+
+    inputs = "image"
+
+    @property
+    def source(self) -> str:
+        return self.table.source
+
+    @property
+    def task_name(self) -> str:
+        return self.table.task
 
     @property
     def table(self) -> ImageTable:
@@ -52,6 +66,25 @@ class Prepared:
     def held_out(self) -> str:
         """The side on which the final result is measured: test, or val where the data brings no test images."""
         return "test" if len(self.split.test) else "val"
+
+    def name(self, row: int) -> str:
+        """What to call a row in predictions."""
+        return self.table.name(row)
+
+    def preset(self) -> tuple[str, str]:
+        """Which preset suits, and why."""
+        return choose_preset(len(self.split.train), self.store.shape.size)
+
+    def settings(self) -> dict:
+        """What the data decides of a configuration."""
+        return {"data": {"image_size": list(self.store.shape.size)}}
+
+    def require_suitable(self, config: Config) -> None:
+        """Nothing can be set that is not for images."""
+
+    def attached(self, model: nn.Module, device: torch.device) -> nn.Module:
+        """The model as batches of this data are given to it."""
+        return model
 
     def arguments(self) -> dict:
         """What the data decides of a system."""
@@ -87,6 +120,7 @@ class Prepared:
         table, split = self.table, self.split
         described = {
             "source": table.source,
+            "inputs": self.inputs,
             "kind": table.kind,
             "task": table.task,
             "class_names": list(table.class_names),
@@ -110,6 +144,16 @@ class Prepared:
                 name: table.class_counts(split.rows(name)).tolist() for name in ("train", "val", "test")
             }
         return described
+
+
+AnyPrepared = Prepared | PreparedGraph
+
+
+def prepare_data(data: DataConfig, *, saved: dict | None = None, progress: LoadProgress | None = None) -> AnyPrepared:
+    """Images or a graph, whichever the source holds; with `saved` (the data.json of a run) divided as then."""
+    if is_graph(data.source):
+        return prepare_graph(data, saved=saved)
+    return prepare(data, open_table(data), saved=saved, progress=progress)
 
 
 def open_table(data: DataConfig) -> ImageTable:

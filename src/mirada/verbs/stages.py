@@ -23,7 +23,7 @@ from mirada.train.outputs import outputs_of
 from mirada.train.stopping import StopRequest
 from mirada.train.track import tracking
 from mirada.verbs.logs import logging_to
-from mirada.verbs.prepare import Prepared, device_named
+from mirada.verbs.prepare import AnyPrepared, device_named
 
 
 class Watcher:
@@ -38,7 +38,7 @@ class Watcher:
 
 
 def carry_out(
-    folder: RunFolder, config: Config, prepared: Prepared, watcher: Watcher, stop: StopRequest | None
+    folder: RunFolder, config: Config, prepared: AnyPrepared, watcher: Watcher, stop: StopRequest | None
 ) -> RunFolder:
     """The stages that are not done yet: the model, the baseline, the report."""
     with logging_to(folder.log), stop or StopRequest() as request:
@@ -68,13 +68,14 @@ def _baseline_config(folder: RunFolder, config: Config) -> Config:
 
 
 def _train_one(
-    folder: RunFolder, config: Config, prepared: Prepared, watcher: Watcher, stop: StopRequest, what: str
+    folder: RunFolder, config: Config, prepared: AnyPrepared, watcher: Watcher, stop: StopRequest, what: str
 ) -> None:
     device = device_named(config.train.device)
     accelerator = Accelerator(cpu=device.type == "cpu", mixed_precision=_mixed(config.train.precision))
     torch.manual_seed(config.train.seed)
     arguments = {**config.system.arguments, **prepared.arguments()}
-    model = systems.create(config.system.name, config.system.size, **_as_tuples(arguments))
+    created = systems.create(config.system.name, config.system.size, **_as_tuples(arguments))
+    model = prepared.attached(created, device)
     task = prepared.task(config)
     batches = prepared.training(config, (accelerator.process_index, accelerator.num_processes))
     if config.train.minutes is not None:
@@ -122,19 +123,25 @@ def _facts(config: Config, state: State, num_parameters: int) -> dict:
     }
 
 
-def _judge(folder: RunFolder, prepared: Prepared, task: Task, device: torch.device) -> dict:
-    """Predictions of the best weights on the held-out images, and what they are worth."""
-    model = load_model(folder.best).to(device)
+def _judge(folder: RunFolder, prepared: AnyPrepared, task: Task, device: torch.device) -> dict:
+    """Predictions of the best weights on what was held out, and what they are worth."""
+    model = prepared.attached(load_model(folder.best).to(device), device)
     started = time.monotonic()
     outputs, targets, rows = outputs_of(model, prepared.evaluation(prepared.held_out), device)
     seconds = time.monotonic() - started
     lines = [
-        {"name": prepared.table.name(row), "row": row, **target, **answer}
+        {"name": prepared.name(row), "row": row, **target, **answer}
         for row, target, answer in zip(rows.tolist(), task.named(targets), task.answers(outputs), strict=True)
     ]
     write_text(folder.predictions, csv_text(lines))
     result = task.result(outputs, targets)
-    return {"split": prepared.held_out, "task": prepared.table.task, "seconds_per_image": seconds / len(rows), **result}
+    return {
+        "split": prepared.held_out,
+        "inputs": prepared.inputs,
+        "task": prepared.task_name,
+        "seconds_per_image": seconds / len(rows),
+        **result,
+    }
 
 
 def _recipe(config: Config, batches_per_epoch: int) -> Recipe:

@@ -6,14 +6,13 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from mirada.config.load import dump_config, load_config, merge, parse_settings, read_preset, read_yaml, resolve
-from mirada.config.preset_choice import choose_preset
 from mirada.config.schema import Config
 from mirada.errors import MiradaError
 from mirada.train.files import write_json, write_text
 from mirada.train.folder import RunFolder, new_run, open_run
 from mirada.train.stopping import StopRequest
 from mirada.verbs.possible import require_possible
-from mirada.verbs.prepare import open_table, prepare
+from mirada.verbs.prepare import prepare_data
 from mirada.verbs.stages import Watcher, carry_out
 
 DEFAULT_MINUTES = 5.0
@@ -40,16 +39,15 @@ def train(
     first = resolve(given)
     if not first.data.source:
         raise MiradaError(
-            "no data is named; give a folder, a table or a sample set, for example `mirada train digits`."
+            "no data is named; give a folder, a table, a graph or a sample set, for example `mirada train digits`."
         )
-    prepared = prepare(first.data, open_table(first.data), progress=watcher.loads)
+    prepared = prepare_data(first.data, progress=watcher.loads)
     name = preset or first.preset
     if name is None:
-        name, why = choose_preset(len(prepared.split.train), prepared.store.shape.size)
+        name, why = prepared.preset()
         watcher.says(f"Preset {name}: {why}.")
     length = {} if _has_length(given) else {"train": {"minutes": DEFAULT_MINUTES}}
-    shape = {"data": {"image_size": list(prepared.store.shape.size)}}
-    resolved = resolve(length, read_preset(name), given, shape, {"preset": name})
+    resolved = resolve(length, read_preset(name), given, prepared.settings(), {"preset": name})
     require_possible(resolved, prepared)
     folder = _make_folder(resolved, out)
     write_text(folder.config, dump_config(resolved))
@@ -63,7 +61,7 @@ def resume(run: str | Path, *, watcher: Watcher | None = None, stop: StopRequest
     folder = open_run(run)
     config = load_config(folder.config)
     saved = folder.read_data() if folder.data.exists() else None
-    prepared = prepare(config.data, open_table(config.data), saved=saved, progress=watcher.loads)
+    prepared = prepare_data(config.data, saved=saved, progress=watcher.loads)
     if saved is None:  # it was stopped before this was written
         write_json(folder.data, prepared.describe())
     return carry_out(folder, config, prepared, watcher, stop)
