@@ -21,6 +21,7 @@ from mirada.core import (
     LearnedTemperature,
     Mask,
     NotSelf,
+    RandomFeatures,
     ScaledDot,
     Shaw,
     SoftCapped,
@@ -47,6 +48,7 @@ SCORES = {
     "graph additive": lambda: GraphAdditive(K, H),
     "learned temperature": lambda: LearnedTemperature(K),
     "soft-capped": lambda: SoftCapped(ScaledDot(), 2.0),
+    "random features": lambda: RandomFeatures(K, 13),
 }
 NEIGHBOURS = {
     "full": lambda: full(),

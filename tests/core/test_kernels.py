@@ -15,6 +15,7 @@ from mirada.errors import MiradaError
 from tests.core.crossproduct import FAST_KERNELS, B, H, K, N, combinations, leaves, make_call
 
 TOLERANCE = {torch.float64: {"atol": 1e-10, "rtol": 1e-8}, torch.float32: {"atol": 3e-5, "rtol": 1e-4}}
+LEAST_SERVED = {"features": 2}  # one score, where all look at all
 
 
 def gradients(call: Call, out: torch.Tensor) -> list[torch.Tensor]:
@@ -38,7 +39,7 @@ def test_kernel_equals_reference_over_the_cross_product(kernel, dtype):
         torch.testing.assert_close(out, expected, **TOLERANCE[dtype], msg=lambda m, n=names: f"{n}: {m}")
         for got, want in zip(gradients(call, out), gradients(call, expected), strict=True):
             torch.testing.assert_close(got, want, **TOLERANCE[dtype], msg=lambda m, n=names: f"gradient, {n}: {m}")
-    assert served >= 14
+    assert served >= LEAST_SERVED.get(kernel.name, 14)
 
 
 def test_every_combination_has_a_kernel_and_refusals_have_a_reason():

@@ -1,7 +1,8 @@
 """How well query i fits key j: (q, k) → logits.
 
-Shape letters: B batch, H heads, N queries, M keys, K head dim, Z hidden width, E edges. Heads are always dimension 1;
-blocks of queries and keys may stand between heads and N, so the dense form is (B, H, …, N, K) × (B, H, …, M, K).
+Shape letters: B batch, H heads, N queries, M keys, K head dim, Z hidden width or features, E edges. Heads are always
+dimension 1; blocks of queries and keys may stand between heads and N, so the dense form is (B, H, …, N, K) ×
+(B, H, …, M, K).
 """
 
 from __future__ import annotations
@@ -147,3 +148,41 @@ class SoftCapped(Score):
 
     def forward(self, q: Tensor, k: Tensor) -> Tensor:
         return self.cap * torch.tanh(self.score(q, k) / self.cap)
+
+
+class RandomFeatures(Score):
+    """logits = log φ(q)ᵀφ(k),  φ(x) = exp(W x′ − |x′|²/2) / √Z,  x′ = x √scale (Performer, Choromanski 2021, eq. 7).
+
+    The softmax of these is φ(q_i)ᵀφ(k_j) / Σ_l φ(q_i)ᵀφ(k_l): a sum that needs no N × M matrix, which the kernel
+    "features" makes use of. With many features the logits approach scale · q kᵀ. W is drawn once and never learned: Z
+    orthogonal rows of length `norm` (None: √K, which estimates the exponential without bias in the limit of large K).
+    `scale` is 1/√K if None.
+    """
+
+    def __init__(
+        self, head_dim: int, num_features: int, *, scale: float | None = None, norm: float | None = None
+    ) -> None:
+        super().__init__()
+        self.scale = head_dim**-0.5 if scale is None else scale
+        # Only K rows can be orthogonal to each other: more come in blocks of K.
+        blocks = [torch.empty(min(head_dim, num_features - at), head_dim) for at in range(0, num_features, head_dim)]
+        for block in blocks:
+            nn.init.orthogonal_(block)
+        self.weight: Tensor
+        self.register_buffer("weight", torch.cat(blocks) * (head_dim**0.5 if norm is None else norm))
+
+    def log_features(self, x: Tensor) -> Tensor:
+        """log φ(x) without the constant: (…, N, K) → (…, N, Z)."""
+        x = x * self.scale**0.5
+        return x @ self.weight.T.to(x.dtype) - x.square().sum(-1, keepdim=True) / 2
+
+    def forward(self, q: Tensor, k: Tensor) -> Tensor:
+        log_q, log_k = self.log_features(q), self.log_features(k)
+        # The largest feature of each token is taken out first, so that the exponential neither overflows nor vanishes.
+        top_q, top_k = log_q.detach().amax(-1, keepdim=True), log_k.detach().amax(-1, keepdim=True)
+        product = (log_q - top_q).exp() @ (log_k - top_k).exp().mT
+        product = product.clamp(min=torch.finfo(product.dtype).tiny)
+        return product.log() + top_q + top_k.mT - math.log(len(self.weight))
+
+    def extra_repr(self) -> str:
+        return f"{self.weight.shape[1]}, {self.weight.shape[0]}, scale={self.scale:g}"
