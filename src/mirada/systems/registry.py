@@ -71,6 +71,12 @@ def create(name: str, size: str | None = None, **arguments: Any) -> nn.Module:
 
     create("vit", "S/16", image_size=(224, 224), in_channels=3, num_classes=5, drop_path=0.1)
     """
+    resolved = all_arguments(name, size, **arguments)
+    return _classes[name](**resolved)
+
+
+def all_arguments(name: str, size: str | None = None, **arguments: Any) -> dict[str, Any]:
+    """What `create` gives to the system, with the defaults of what nobody names."""
     known = card(name)
     size = known.default_size if size is None else size
     if size not in known.sizes:
@@ -89,7 +95,8 @@ def create(name: str, size: str | None = None, **arguments: Any) -> nn.Module:
     missing = [key for key in missing if key not in resolved]
     if missing:
         raise MiradaError(f"system {name!r} needs {', '.join(missing)}: give a value for each")
-    return _classes[name](**resolved)
+    defaults = {key: parameter.default for key, parameter in parameters.items()}
+    return {**defaults, **resolved}
 
 
 def one_of(argument: str, value: str, choices: Mapping[str, Part]) -> Part:

@@ -95,6 +95,7 @@ class ViT(nn.Module):
     attention    "standard", or "locality": nobody looks at itself, and the temperature is learned
     layer_scale  start of a learned factor per channel on every branch (CaiT, Touvron 2021); None: no such factor
     patch_keep   share of the patches that a training step uses, drawn for each image (PatchDropout, Liu 2022)
+    norm_eps     what every norm adds to the variance; transformers' checkpoints say 1e-12
     remainder    sides that are no whole number of patches: "pad" zeros right and below, "crop" or "refuse"
 
     Started as in the published code: Xavier uniform weights, zero biases, positions normal(0, 0.02); but the class
@@ -120,6 +121,7 @@ class ViT(nn.Module):
         drop_path: float = 0.0,
         layer_scale: float | None = None,
         patch_keep: float = 1.0,
+        norm_eps: float = 1e-6,
         remainder: str = "pad",
     ) -> None:
         super().__init__()
@@ -167,10 +169,10 @@ class ViT(nn.Module):
             return EncoderLayer(
                 Attention(heads, score=score, neighbours=neighbours, position=rotary),
                 MLP(dim, int(dim * mlp_ratio), nn.GELU(), dropout=dropout),
-                pre_norm(lambda: nn.LayerNorm(dim, eps=1e-6), lambda: after_branch(rate)),
+                pre_norm(lambda: nn.LayerNorm(dim, eps=norm_eps), lambda: after_branch(rate)),
             )
 
-        self.encoder = Encoder(map(layer, rising_rates(drop_path, depth)), nn.LayerNorm(dim, eps=1e-6))
+        self.encoder = Encoder(map(layer, rising_rates(drop_path, depth)), nn.LayerNorm(dim, eps=norm_eps))
         poolings: dict[str, Make] = {"class": ClassToken, "mean": Mean, "sequence": lambda: SequencePooling(dim)}
         self.pooling = one_of("pooling", pooling, poolings)()
         self.head = nn.Linear(dim, num_classes)
