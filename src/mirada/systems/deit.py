@@ -2,7 +2,7 @@
 
     z_0 = [x_class; x_dist; E x_1; …; E x_N] + E_pos,   y_class = W z_class + b,   y_dist = W′ z_dist + b′
 
-(Touvron 2021, section 4.) The answer is the mean of both outputs. How a teacher is followed: `mirada.tasks.distillation`.
+(Touvron 2021, section 4.) The answer is the mean of both outputs. Following a teacher: `mirada.tasks.distillation`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import torch
 from torch import Tensor, nn
 
 from mirada.core import Learned
-from mirada.nn import ExtraTokens
 from mirada.nn.patches import Size, as_size
 from mirada.systems.registry import Card, one_of, register
 from mirada.systems.vit import ViT
@@ -52,6 +51,7 @@ class DeiT(ViT):
     patch_size    pixels of a patch's side; None: the power of two that gives at most 100 patches at `image_size`
     stem          "linear" as published; "conv", "shifted", "pooled": as in `vit`
     distillation  "token": a second token and head; "none": the plain networks of the paper
+    norm_eps      what every norm adds to the variance; transformers' checkpoints say 1e-12
     remainder     sides that are no whole number of patches: "pad" zeros right and below, "crop" or "refuse"
 
     Forward gives the mean of both outputs, in training too, as long as nobody teaches; a teacher's objective sets
@@ -74,6 +74,7 @@ class DeiT(ViT):
         distillation: str = "token",
         dropout: float = 0.0,
         drop_path: float = 0.0,
+        norm_eps: float = 1e-6,
         remainder: str = "pad",
     ) -> None:
         super().__init__(
@@ -88,6 +89,7 @@ class DeiT(ViT):
             stem=stem,
             dropout=dropout,
             drop_path=drop_path,
+            norm_eps=norm_eps,
             remainder=remainder,
         )
         self.num_extra = one_of("distillation", distillation, TOKENS)
@@ -95,7 +97,7 @@ class DeiT(ViT):
         self.distillation_head: nn.Linear | None = None
         if self.num_extra == 2:
             blank = torch.empty(0, in_channels, *as_size(image_size), device="meta")
-            self.extra = ExtraTokens(dim, self.num_extra)
+            self.extra = ClassAndDistillation(dim)
             self.position = Learned(self.grid(blank), dim, self.num_extra)
             self.pooling = BothTokens()
             self.distillation_head = nn.Linear(dim, num_classes)
@@ -109,6 +111,19 @@ class DeiT(ViT):
         class_BD, distillation_BD = features.chunk(2, dim=-1)
         outputs = self.head(class_BD), self.distillation_head(distillation_BD)
         return outputs if self.training and self.is_taught else (outputs[0] + outputs[1]) / 2
+
+
+class ClassAndDistillation(nn.Module):
+    """z = [x_class; x_dist; x_1; …; x_N]. The class token has the name that it has in a ViT."""
+
+    def __init__(self, dim: int, std: float = 0.02) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(1, dim) * std)
+        self.distillation = nn.Parameter(torch.randn(1, dim) * std)
+
+    def forward(self, x_BND: Tensor) -> Tensor:
+        both_2D = torch.cat([self.weight, self.distillation])
+        return torch.cat([both_2D.expand(x_BND.shape[0], -1, -1), x_BND], dim=1)
 
 
 class BothTokens(nn.Module):
