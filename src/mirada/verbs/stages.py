@@ -74,8 +74,7 @@ def _train_one(
     accelerator = Accelerator(cpu=device.type == "cpu", mixed_precision=_mixed(config.train.precision))
     torch.manual_seed(config.train.seed)
     arguments = {**config.system.arguments, **prepared.arguments()}
-    created = systems.create(config.system.name, config.system.size, **_as_tuples(arguments))
-    model = prepared.attached(created, device)
+    model = prepared.attached(new_model(config, prepared), device)
     task = prepared.task(config)
     batches = prepared.training(config, (accelerator.process_index, accelerator.num_processes))
     if config.train.minutes is not None:
@@ -109,6 +108,12 @@ def _train_one(
         tracker.ends(result)
     folder.write_result(result)
     watcher.ends(what, result)
+
+
+def new_model(config: Config, prepared: AnyPrepared) -> nn.Module:
+    """The configured system, with what the data decides of it."""
+    arguments = {**config.system.arguments, **prepared.arguments()}
+    return systems.create(config.system.name, config.system.size, **_as_tuples(arguments))
 
 
 def _facts(config: Config, state: State, num_parameters: int) -> dict:

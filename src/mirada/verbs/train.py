@@ -12,7 +12,7 @@ from mirada.train.files import write_json, write_text
 from mirada.train.folder import RunFolder, new_run, open_run
 from mirada.train.stopping import StopRequest
 from mirada.verbs.possible import require_possible
-from mirada.verbs.prepare import prepare_data
+from mirada.verbs.prepare import AnyPrepared, prepare_data
 from mirada.verbs.stages import Watcher, carry_out
 
 DEFAULT_MINUTES = 5.0
@@ -35,7 +35,15 @@ def train(
     source the file or the settings name it. `out` is the run folder itself.
     """
     watcher = watcher or Watcher()
-    given = _given(source, system, config, settings)
+    resolved, prepared = plan(what_was_said(source, system, config, settings), preset, watcher)
+    folder = _make_folder(resolved, out)
+    write_text(folder.config, dump_config(resolved))
+    write_json(folder.data, prepared.describe())
+    return carry_out(folder, resolved, prepared, watcher, stop)
+
+
+def plan(given: dict, preset: str | None, watcher: Watcher) -> tuple[Config, AnyPrepared]:
+    """The whole configuration from what the caller said, and the data, ready; nothing is written."""
     first = resolve(given)
     if not first.data.source:
         raise MiradaError(
@@ -49,10 +57,7 @@ def train(
     length = {} if _has_length(given) else {"train": {"minutes": DEFAULT_MINUTES}}
     resolved = resolve(length, read_preset(name), given, prepared.settings(), {"preset": name})
     require_possible(resolved, prepared)
-    folder = _make_folder(resolved, out)
-    write_text(folder.config, dump_config(resolved))
-    write_json(folder.data, prepared.describe())
-    return carry_out(folder, resolved, prepared, watcher, stop)
+    return resolved, prepared
 
 
 def resume(run: str | Path, *, watcher: Watcher | None = None, stop: StopRequest | None = None) -> RunFolder:
@@ -67,7 +72,9 @@ def resume(run: str | Path, *, watcher: Watcher | None = None, stop: StopRequest
     return carry_out(folder, config, prepared, watcher, stop)
 
 
-def _given(source: str | Path | None, system: str | None, config: str | Path | None, settings: Iterable[str]) -> dict:
+def what_was_said(
+    source: str | Path | None, system: str | None, config: str | Path | None, settings: Iterable[str]
+) -> dict:
     """What the caller said, as one layer."""
     layers = [{} if config is None else read_yaml(config), parse_settings(settings)]
     for layer in layers:
