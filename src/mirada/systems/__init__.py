@@ -5,11 +5,30 @@ Importing this package registers them all; `create(name, size, …)` makes one.
 
 from mirada.systems.cnn import CNN
 from mirada.systems.convmixer import ConvMixer
+from mirada.systems.cvt import CvT
+from mirada.systems.deepvit import DeepViT
 from mirada.systems.deit import DeiT
 from mirada.systems.gat import GAT
 from mirada.systems.mlp import NodeMLP
 from mirada.systems.registry import Card, card, cards, create, register
 from mirada.systems.resnet import ResNet
 from mirada.systems.vit import ViT
+from mirada.systems.vit_hybrid import ViTHybrid
 
-__all__ = ["CNN", "GAT", "Card", "ConvMixer", "DeiT", "NodeMLP", "ResNet", "ViT", "card", "cards", "create", "register"]
+__all__ = [
+    "CNN",
+    "GAT",
+    "Card",
+    "ConvMixer",
+    "CvT",
+    "DeepViT",
+    "DeiT",
+    "NodeMLP",
+    "ResNet",
+    "ViT",
+    "ViTHybrid",
+    "card",
+    "cards",
+    "create",
+    "register",
+]
