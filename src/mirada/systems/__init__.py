@@ -12,6 +12,7 @@ from mirada.systems.gat import GAT
 from mirada.systems.mlp import NodeMLP
 from mirada.systems.registry import Card, card, cards, create, register
 from mirada.systems.resnet import ResNet
+from mirada.systems.t2t_vit import T2TViT
 from mirada.systems.vit import ViT
 from mirada.systems.vit_hybrid import ViTHybrid
 
@@ -25,6 +26,7 @@ __all__ = [
     "DeiT",
     "NodeMLP",
     "ResNet",
+    "T2TViT",
     "ViT",
     "ViTHybrid",
     "card",
