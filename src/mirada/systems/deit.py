@@ -97,7 +97,7 @@ class DeiT(ViT):
         self.distillation_head: nn.Linear | None = None
         if self.num_extra == 2:
             blank = torch.empty(0, in_channels, *as_size(image_size), device="meta")
-            self.extra = ClassAndDistillation(dim)
+            self.extra = ClassAndDistillation(dim)  # type: ignore[assignment]
             self.position = Learned(self.grid(blank), dim, self.num_extra)
             self.pooling = BothTokens()
             self.distillation_head = nn.Linear(dim, num_classes)
