@@ -1,11 +1,25 @@
-"""Weights from elsewhere and for elsewhere: layouts of other libraries, reading, adapting, writing.
+"""Weights from elsewhere and for elsewhere: layouts of other libraries, reading, adapting, writing."""
 
-A system's layouts are in a file of its name; the tuple here is all there is to registering them.
-"""
-
-from mirada.weights import vit
+from mirada.weights.adapt import Adapted, load_adapted
+from mirada.weights.checkpoint import Checkpoint
 from mirada.weights.layout import KERNEL, SAME, TABLE, TOKENS, TRANSPOSED, Change, Entry, Layout
+from mirada.weights.read import read_checkpoint
+from mirada.weights.registered import LAYOUTS, layout_for, layout_of
 
-LAYOUTS: tuple[Layout, ...] = (*vit.LAYOUTS,)
-
-__all__ = ["KERNEL", "LAYOUTS", "SAME", "TABLE", "TOKENS", "TRANSPOSED", "Change", "Entry", "Layout"]
+__all__ = [
+    "KERNEL",
+    "LAYOUTS",
+    "SAME",
+    "TABLE",
+    "TOKENS",
+    "TRANSPOSED",
+    "Adapted",
+    "Change",
+    "Checkpoint",
+    "Entry",
+    "Layout",
+    "layout_for",
+    "layout_of",
+    "load_adapted",
+    "read_checkpoint",
+]

@@ -7,6 +7,7 @@ A template's `{p}` stands for one name without dots, every other placeholder (`{
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -34,10 +35,12 @@ SAME = Change(lambda theirs, _: theirs, lambda ours, _: ours)
 TABLE = Change(lambda theirs, _: theirs[0], lambda ours, _: ours[None])
 # (X, 1, D) ↔ (X, D): extra tokens with an axis for the batch, one token in each of their tensors
 TOKENS = Change(lambda theirs, _: theirs.reshape(-1, theirs.shape[-1]), lambda ours, _: ours[:, None])
-# (D, C, P, P) ↔ (D, C·P·P): a convolution over patches ↔ the matrix of LinearPatches
+# (D, C, P, P) ↔ (D, C·P·P): a convolution over patches ↔ the matrix of LinearPatches, whose patches are square
 KERNEL = Change(
     lambda theirs, _: theirs.flatten(1),
-    lambda ours, arguments: ours.unflatten(1, (arguments["in_channels"], *2 * (arguments["patch_size"],))),
+    lambda ours, arguments: ours.unflatten(
+        1, (arguments["in_channels"], *2 * (math.isqrt(ours.shape[1] // arguments["in_channels"]),))
+    ),
 )
 # (in, out) ↔ (out, in): GPT's Conv1D ↔ Linear
 TRANSPOSED = Change(lambda theirs, _: theirs.mT, lambda ours, _: ours.mT)

@@ -1,0 +1,67 @@
+"""A stored model under our names: which system, with which arguments, and its tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from mirada import systems
+from mirada.errors import MiradaError
+from mirada.systems.registry import all_arguments
+
+FROM_DATA = ("image_size", "in_channels", "num_classes")  # what the data decides of a system
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """`arguments` make our system the stored model; `state` may lack a head. `origin` is the library that wrote it."""
+
+    start: str
+    origin: str
+    system: str
+    arguments: Mapping[str, Any]
+    state: Mapping[str, Tensor] = field(repr=False)
+    size: str | None = None
+    class_names: tuple[str, ...] = ()
+    normalisation: tuple[tuple[float, ...], tuple[float, ...]] | None = None  # mean and std of pixels in [0, 1]
+
+    def __post_init__(self) -> None:
+        if self.system not in systems.cards():
+            raise MiradaError(f"{self.start}: is of system {self.system!r}, which this version of Mirada has not.")
+
+    @property
+    def all_arguments(self) -> dict[str, Any]:
+        return all_arguments(self.system, self.size, **self.arguments)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The `system` section of a configuration: the size that it is, and what differs from it."""
+        everything = self.all_arguments
+        sizes = systems.card(self.system).sizes
+        needed = {name: everything[name] for name in FROM_DATA if name in everything}
+        resolved = {name: all_arguments(self.system, name, **needed) for name in sizes}
+        shape = ("dim", "depth", "num_heads", "patch_size", "stem")
+        same = [name for name in sizes if all(resolved[name].get(s) == everything.get(s) for s in shape)]
+        size = self.size or next(iter(same), None) or systems.card(self.system).default_size
+        differing = {n: v for n, v in everything.items() if n not in FROM_DATA and resolved[size][n] != v}
+        return {"name": self.system, "size": size, "arguments": differing}
+
+    def outline(self) -> nn.Module:
+        """The model's shapes, without numbers."""
+        with torch.device("meta"):
+            return systems.create(self.system, self.size, **self.arguments)
+
+    def model(self) -> nn.Module:
+        """The stored model itself, ready to predict."""
+        model = systems.create(self.system, self.size, **self.arguments)
+        missing, unexpected = model.load_state_dict(dict(self.state), strict=False)
+        if missing or unexpected:
+            raise MiradaError(
+                f"{self.start}: is no whole model of system {self.system!r}, {(missing or unexpected)[0]!r} is "
+                f"{'missing' if missing else 'too much'}; train from it instead."
+            )
+        return model.eval()

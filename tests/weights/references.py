@@ -1,0 +1,39 @@
+"""Tiny random models of transformers, saved and read back through our loader."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from mirada.weights import Checkpoint, read_checkpoint
+
+SHAPE = {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 40}
+
+
+def shaken(model: nn.Module) -> nn.Module:
+    """Every parameter random, so that a tensor in the wrong place shows."""
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.2)
+    return model.eval()
+
+
+def saved(model: nn.Module, folder: Path) -> Checkpoint:
+    model.save_pretrained(folder)
+    return read_checkpoint(folder)
+
+
+def output_and_gradient(model: nn.Module, images_BCHW: Tensor, **context: object) -> tuple[Tensor, Tensor]:
+    images = images_BCHW.clone().requires_grad_()
+    output = model(images, **context)
+    output = getattr(output, "logits", output)
+    (gradient,) = torch.autograd.grad(output.square().sum(), images)
+    return output, gradient
+
+
+def assert_same(ours: nn.Module, theirs: nn.Module, images: Tensor, **context: object) -> None:
+    found, wanted = output_and_gradient(ours, images), output_and_gradient(theirs, images, **context)
+    for a, b in zip(found, wanted, strict=True):
+        assert torch.allclose(a, b, rtol=1e-5, atol=1e-5), (a - b).abs().max()
