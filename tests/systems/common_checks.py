@@ -6,7 +6,9 @@ do by its nature stands on its card, under the name of the check, with the reaso
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -14,8 +16,9 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.utils.hooks import RemovableHandle
 
-from mirada.core import attention_layers, plane, record
+from mirada.core import Attend, Neighbours, Places, attention_layers, line, record
 from mirada.systems import create
 from mirada.systems.registry import Card
 
@@ -117,35 +120,65 @@ def overfits_eight_samples(make: Make) -> None:
 
 
 def recording(make: Make) -> None:
-    """Rows sum to one, are zero outside the neighbourhood, maps fit the grid, and the output is the same to the bit."""
+    """Rows sum to one, are zero outside the neighbourhood, and the output is the same to the bit.
+
+    Maps fit the grid: all of them, or the last one where a system has stages with grids of their own.
+    """
     model = make().eval()
     assert attention_layers(model), "there is no attention to record"
     for size in (SIZE, OTHER_SIZE):
         x = images(size)
         plain = model(x)
-        with record(model) as maps:
+        with asked_of(model) as asked, record(model) as maps:
             assert torch.equal(model(x), plain), "recording changed the output"
-        rows, columns = model.grid(x)
-        num_tokens = model.num_extra + rows * columns
-        places = plane(rows, columns, model.num_extra)
-        modules = dict(model.named_modules())
         for name in maps:
-            weights_BHNM = maps[name]
-            assert weights_BHNM.shape[0] == BATCH and weights_BHNM.shape[-1] == num_tokens
+            weights_BHNM, (queries, keys, neighbours) = maps[name], asked[name]
+            assert weights_BHNM.shape[0] == BATCH and weights_BHNM.shape[2:] == (len(queries), len(keys))
             torch.testing.assert_close(weights_BHNM.sum(-1), torch.ones(weights_BHNM.shape[:-1]))
-            if weights_BHNM.shape[-2] == num_tokens:  # the tokens look at each other
-                allowed_NM = modules[name].neighbours.allowed(places, places)
-                assert not weights_BHNM[..., ~allowed_NM].any(), f"{name} looks outside its neighbourhood"
+            allowed_NM = neighbours.allowed(queries, keys)
+            assert not weights_BHNM[..., ~allowed_NM].any(), f"{name} looks outside its neighbourhood"
+        rows, columns = model.grid(x)
+        assert maps[-1].shape[-1] == model.num_extra + rows * columns, "grid() is not that of the last attention"
     assert_one_map_per_layer(make)
 
 
+@contextmanager
+def asked_of(model: nn.Module) -> Iterator[dict[str, tuple[Places, Places, Neighbours]]]:
+    """What each attention layer is called with: a layer of a hierarchy has a grid of its own."""
+    asked: dict[str, tuple[Places, Places, Neighbours]] = {}
+
+    def listen(name: str, attend: Attend) -> RemovableHandle:
+        def note(_: nn.Module, args: tuple[Tensor, ...], given: dict) -> None:
+            queries, keys = (
+                given.get(key) or line(tokens.shape[-2]) for key, tokens in (("queries", args[0]), ("keys", args[1]))
+            )
+            asked[name] = queries, keys, given.get("neighbours") or attend.neighbours
+
+        return attend.register_forward_pre_hook(note, with_kwargs=True)
+
+    modules = dict(model.named_modules())
+    handles = [listen(name, modules[name]) for name in attention_layers(model)]
+    yield asked
+    for handle in handles:
+        handle.remove()
+
+
 def assert_one_map_per_layer(make: Make) -> None:
-    for depth in (1, 3):
-        model = make(depth=depth).eval()
+    """Two more layers, two more maps: there may be others, as of the pooling."""
+
+    def num_maps(**arguments: object) -> int:
+        model = make(**arguments).eval()
         with record(model) as maps:
             model(images())
-        layers = [name for name in maps if maps[name].shape[-2] == maps[name].shape[-1]]
-        assert len(layers) == depth
+        return sum(len(maps.every(name)) for name in maps)
+
+    model = make()
+    if "depth" in inspect.signature(type(model)).parameters:
+        assert num_maps(depth=3) - num_maps(depth=1) == 2
+    else:
+        stages = len(model.stages)
+        assert num_maps(depths=(1,) * stages) == stages
+        assert num_maps(depths=(3,) * stages) == 3 * stages
 
 
 CHECKS: dict[str, Callable[[Make], None]] = {

@@ -12,6 +12,7 @@ from mirada.systems.gat import GAT
 from mirada.systems.mlp import NodeMLP
 from mirada.systems.registry import Card, card, cards, create, register
 from mirada.systems.resnet import ResNet
+from mirada.systems.swin import Swin
 from mirada.systems.t2t_vit import T2TViT
 from mirada.systems.vit import ViT
 from mirada.systems.vit_hybrid import ViTHybrid
@@ -26,6 +27,7 @@ __all__ = [
     "DeiT",
     "NodeMLP",
     "ResNet",
+    "Swin",
     "T2TViT",
     "ViT",
     "ViTHybrid",

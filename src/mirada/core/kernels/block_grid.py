@@ -13,6 +13,8 @@ from mirada.core.kernels.blocks import attend_blocks, refuses_blocks
 from mirada.core.kernels.call import Call
 from mirada.core.neighbours import Grid, Windows
 from mirada.core.places import Places, plane
+from mirada.core.position.relative import BiasTable
+from mirada.core.remembered import remembered
 
 MIN_TILE = 4
 
@@ -71,20 +73,37 @@ def _run_windows(call: Call, windows: Windows, height: int, width: int) -> Tenso
         x = F.pad(x_BHNK.unflatten(-2, (height, width)), (0, 0, 0, columns - width, 0, rows - height))
         return _windows_of(x, windows)
 
-    coords = plane(rows, columns, device=call.q_BHNK.device).coords_NA.view(1, 1, rows, columns, 2)
-    coords_Cn2 = _windows_of(coords, windows)[0, 0]
-    places, exists_Cn = _inside(coords_Cn2, height, width)
-    allowed = None
-    if down or right or (rows, columns) != (height, width):
-        group = windows.group(coords_Cn2)
-        allowed = (group[:, :, None, :] == group[:, None, :, :]).all(-1) & exists_Cn[:, None, :]
-        allowed = allowed[None, None]
+    places, allowed = _geometry(call.q_BHNK, windows, height, width)
+    if isinstance(call.position, BiasTable):  # it asks for offsets, which are the same in every window
+        places = _one_window(call.q_BHNK, tall, wide)
     if call.valid_BM is not None:
         valid = partition(call.valid_BM[:, None, :, None]).mT
         allowed = valid.expand(-1, -1, -1, tall * wide, -1) if allowed is None else allowed & valid
     q, k, v = (partition(x) for x in (call.q_BHNK, call.k_BHMK, call.v_BHMV))
     out = _untile(attend_blocks(call, q, k, v, places, places, allowed), (rows, columns), (tall, wide))
     return out.roll((down, right), dims=(2, 3))[:, :, :height, :width].flatten(2, 3)
+
+
+@remembered
+def _geometry(device: torch.device, windows: Windows, height: int, width: int) -> tuple[Places, Tensor | None]:
+    """The places of every window's cells (C, n), and who may look at whom (1, 1, C, n, n), None if all may."""
+    (tall, wide), (down, right) = windows.size, windows.shift
+    rows, columns = -(-height // tall) * tall, -(-width // wide) * wide
+    coords = plane(rows, columns, device=device).coords_NA.view(1, 1, rows, columns, 2)
+    coords_Cn2 = _windows_of(coords, windows)[0, 0]
+    places, exists_Cn = _inside(coords_Cn2, height, width)
+    if not (down or right) and (rows, columns) == (height, width):
+        return places, None
+    group = windows.group(coords_Cn2)
+    allowed = (group[:, :, None, :] == group[:, None, :, :]).all(-1) & exists_Cn[:, None, :]
+    return places, allowed[None, None]
+
+
+@remembered
+def _one_window(device: torch.device, tall: int, wide: int) -> Places:
+    """The cells of one window, which stands for all of them: (1, n)."""
+    cells = plane(tall, wide, device=device)
+    return Places(cells.index_N[None], cells.coords_NA[None], cells.size)
 
 
 def _windows_of(x_BHrcK: Tensor, windows: Windows) -> Tensor:
