@@ -23,7 +23,7 @@ _HOME = {
     "resume": "mirada.verbs.train",
 }
 # These are layers of the package and verbs too: mirada.train(...) trains, mirada.train.loop is the training loop.
-_VERB_LAYERS = {"train": "mirada.verbs.train", "report": "mirada.verbs.report"}
+_VERB_LAYERS = {"train": "mirada.verbs.train", "report": "mirada.verbs.report", "compare": "mirada.verbs.compare"}
 
 __all__ = ["__version__", *sorted([*_HOME, *_VERB_LAYERS])]
 

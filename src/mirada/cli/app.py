@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from mirada import __version__
-from mirada.cli import check, evaluate, export, predict, presets, report, resume, systems, train
+from mirada.cli import check, compare, evaluate, export, predict, presets, report, resume, systems, train
 from mirada.cli.failures import told
 
 app = typer.Typer(
@@ -51,6 +51,7 @@ for verb, words in (
     (check.check, "Look at the data before training."),
     (train.train, "Train a model, judge it and write a report."),
     (resume.resume, "Continue a run that was stopped."),
+    (compare.compare, "Train several systems on equal terms."),
     (evaluate.evaluate, "Measure a trained model on labelled images."),
     (predict.predict, "Say what a trained model sees in images."),
     (report.report, "Write the report of a run again."),

@@ -2,6 +2,7 @@
 
 from mirada.core.attention import Attend, Attention
 from mirada.core.cache import Cache
+from mirada.core.flops import attention_flops, count_flops
 from mirada.core.heads import Averaged, Collaborative, Concatenated, ReAttention
 from mirada.core.neighbours import (
     Band,
@@ -83,8 +84,10 @@ __all__ = [
     "SoftCapped",
     "Strided",
     "Windows",
+    "attention_flops",
     "attention_layers",
     "causal",
+    "count_flops",
     "full",
     "lattice",
     "line",
