@@ -91,8 +91,9 @@ def _resizings(source: nn.Module, model: nn.Module, channels: tuple[int, int]) -
     before = dict(source.named_modules())
     for name, part in model.named_modules():
         old = before.get(name)
-        if isinstance(part, Learned) and isinstance(old, Learned) and part.size != old.size:
-            yield f"{name}.weight", _positions(old, part)
+        if isinstance(part, Learned) and isinstance(old, Learned):
+            if (part.size, part.num_extra) != (old.size, old.num_extra):
+                yield f"{name}.weight", _positions(old, part)
         elif isinstance(part, LinearPatches) and isinstance(old, LinearPatches):
             sizes = [
                 (p.projection.in_features // (p.patch_size[0] * p.patch_size[1]), p.patch_size) for p in (old, part)
@@ -112,7 +113,17 @@ def _resizings(source: nn.Module, model: nn.Module, channels: tuple[int, int]) -
 
 
 def _positions(old: Learned, new: Learned) -> Resizing:
-    return _grid("positions", old.size, new.size, old.num_extra)
+    if new.num_extra == old.num_extra:
+        return _grid("positions", old.size, new.size, old.num_extra)
+    found, wanted = (f"{p.num_extra} + {_times(p.size)} positions" for p in (old, new))
+    kept = min(old.num_extra, new.num_extra)
+
+    def apply(table_ND: Tensor) -> Tensor:
+        extra, grid = table_ND[: old.num_extra], table_ND[old.num_extra :]
+        zeros = extra.new_zeros(new.num_extra - kept, extra.shape[1])
+        return torch.cat([extra[:kept], zeros, other_grid(grid, old.size, new.size)])
+
+    return Resizing(found, wanted, f"{kept} extra kept, others dropped or zero; grid interpolated", apply)
 
 
 def _grid(what: str, size: tuple[int, ...], new_size: tuple[int, ...], num_extra: int = 0) -> Resizing:

@@ -6,10 +6,17 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from mirada.errors import MiradaError
-from mirada.weights import deit, vit
+from mirada.weights import convmixer, cvt, deit, image_gpt, vit, vit_hybrid
 from mirada.weights.layout import Layout
 
-LAYOUTS: tuple[Layout, ...] = (*vit.LAYOUTS, *deit.LAYOUTS)
+LAYOUTS: tuple[Layout, ...] = (
+    *vit_hybrid.LAYOUTS,  # before vit, whose tensors it has too
+    *vit.LAYOUTS,
+    *deit.LAYOUTS,
+    *cvt.LAYOUTS,
+    *convmixer.LAYOUTS,
+    *image_gpt.LAYOUTS,
+)
 
 
 def layout_of(config: Mapping[str, Any], names: Iterable[str]) -> Layout | None:

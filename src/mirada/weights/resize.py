@@ -44,4 +44,6 @@ def other_patch(kernel_DCPP: Tensor, patch_size: tuple[int, int]) -> Tensor:
 
 def other_grid(table_ND: Tensor, size: Size, new_size: Size, num_extra: int = 0) -> Tensor:
     """Positions at another grid, as the model itself interpolates them at another image size; extra rows are kept."""
+    if size == new_size:
+        return table_ND
     return torch.cat([table_ND[:num_extra], resize_grid(table_ND[num_extra:], size, new_size)])

@@ -1,0 +1,102 @@
+"""Image GPT as transformers names it. Its palette stands in another file there (`clusters` of the image processor)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from mirada.errors import MiradaError
+from mirada.weights.layout import TRANSPOSED, Arguments, Entry, Layout, Shapes
+from mirada.weights.shapes import depth_of, image_size_of, num_heads_of, ratio_of
+
+BLOCK, LAYER = "transformer.h.{i}.", "encoder.layers.{i}."
+HEADS = LAYER + "attention.inner.heads."
+QKV = (HEADS + "to_q", HEADS + "to_k", HEADS + "to_v")
+PALETTE_CHANNELS = 3
+
+# What config.json may say of variants that the published models are not.
+ONLY = {
+    "activation_function": "quick_gelu",
+    "layer_norm_epsilon": 1e-5,
+    "scale_attn_weights": True,
+    "scale_attn_by_inverse_layer_idx": False,
+    "add_cross_attention": False,
+    "tie_word_embeddings": False,
+}
+
+
+def _arguments(config: Mapping[str, Any], shapes: Shapes) -> dict[str, Any]:
+    for name, known in ONLY.items():
+        if config.get(name, known) != known:
+            raise MiradaError(
+                f"the checkpoint's config.json says {name}={config[name]!r}: only {known!r} is known here"
+            )
+    num_tokens, dim = shapes["transformer.wte.weight"]
+    depth = depth_of(shapes, BLOCK)
+    return {
+        "image_size": image_size_of(config.get("image_size"), 1, shapes["transformer.wpe.weight"][0]),
+        "in_channels": PALETTE_CHANNELS,
+        "num_colours": num_tokens - 1,
+        "dim": dim,
+        "depth": depth,
+        "num_heads": num_heads_of(config.get("n_head"), "image_gpt", dim, depth),
+        "mlp_ratio": ratio_of(shapes["transformer.h.0.mlp.c_fc.weight"][1], dim),
+    }
+
+
+def _config(arguments: Arguments) -> dict[str, Any]:
+    height, width = arguments["image_size"]
+    dropout = arguments["dropout"]
+    return {
+        "architectures": ["ImageGPTForCausalImageModeling"],
+        "model_type": "imagegpt",
+        "image_size": [height, width],
+        "n_positions": height * width,
+        "vocab_size": arguments["num_colours"] + 1,
+        "n_embd": arguments["dim"],
+        "n_layer": arguments["depth"],
+        "n_head": arguments["num_heads"],
+        "n_inner": int(arguments["dim"] * arguments["mlp_ratio"]),
+        "resid_pdrop": dropout,
+        "embd_pdrop": dropout,
+        "attn_pdrop": 0.0,
+        **ONLY,
+    }
+
+
+def _is_image_gpt(config: Mapping[str, Any], names: Iterable[str]) -> bool:
+    named = {name.removeprefix("transformer.") for name in names}
+    # GPT-2 has the same names but for the biases of its norms.
+    is_it = {"wte.weight", "wpe.weight", "h.0.attn.c_attn.weight"} <= named and "ln_f.bias" not in named
+    return is_it and config.get("model_type", "imagegpt") == "imagegpt"
+
+
+LAYOUTS = (
+    Layout(
+        system="image_gpt",
+        origin="transformers",
+        entries=(
+            Entry("transformer.wte.weight", "embedding.weight"),
+            Entry("transformer.wpe.weight", "position.weight"),
+            Entry(BLOCK + "ln_1.weight", LAYER + "attention.norm.weight"),
+            Entry(BLOCK + "attn.c_attn.weight", tuple(f"{part}.weight" for part in QKV), TRANSPOSED),
+            Entry(BLOCK + "attn.c_attn.bias", tuple(f"{part}.bias" for part in QKV)),
+            Entry(BLOCK + "attn.c_proj.weight", HEADS + "to_out.weight", TRANSPOSED),
+            Entry(BLOCK + "attn.c_proj.bias", HEADS + "to_out.bias"),
+            Entry(BLOCK + "ln_2.weight", LAYER + "mlp.norm.weight"),
+            Entry(BLOCK + "mlp.c_fc.weight", LAYER + "mlp.inner.expand.weight", TRANSPOSED),
+            Entry(BLOCK + "mlp.c_fc.bias", LAYER + "mlp.inner.expand.bias"),
+            Entry(BLOCK + "mlp.c_proj.weight", LAYER + "mlp.inner.contract.weight", TRANSPOSED),
+            Entry(BLOCK + "mlp.c_proj.bias", LAYER + "mlp.inner.contract.bias"),
+            Entry("transformer.ln_f.weight", "encoder.norm.weight"),
+            Entry("lm_head.weight", "to_colour.weight"),
+            # Not a name of theirs: the palette goes beside the weights, and comes back with them.
+            Entry("palette", "palette_TC"),
+        ),
+        recognises=_is_image_gpt,
+        arguments=_arguments,
+        config=_config,
+        prefix="transformer.",
+        ignored=(BLOCK + "attn.bias", BLOCK + "attn.masked_bias", "score.weight"),
+    ),
+)
