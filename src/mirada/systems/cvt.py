@@ -37,8 +37,8 @@ PUBLISHED: dict[str, object] = {"patch_size": 4, "mlp_ratio": 4.0}
             "heads": "concatenated, after depthwise convolutions",
         },
         sizes={
-            "nano": {"dims": (32, 64, 96), "depths": (1, 1, 2), "num_heads": (1, 2, 3), "mlp_ratio": 2.0},
-            "micro": {"dims": (48, 96, 144), "depths": (1, 1, 3), "num_heads": (1, 2, 3), "mlp_ratio": 2.0},
+            "nano": {"dims": (32, 64, 96), "depths": (1, 2, 3), "num_heads": (1, 2, 3), "mlp_ratio": 2.0},
+            "micro": {"dims": (48, 96, 144), "depths": (1, 2, 4), "num_heads": (1, 2, 3), "mlp_ratio": 2.0},
             "13": {"dims": (64, 192, 384), "depths": (1, 2, 10), "num_heads": (1, 3, 6), **PUBLISHED},
             "21": {"dims": (64, 192, 384), "depths": (1, 4, 16), "num_heads": (1, 3, 6), **PUBLISHED},
             "W24": {"dims": (192, 768, 1024), "depths": (2, 2, 20), "num_heads": (3, 12, 16), **PUBLISHED},
@@ -46,7 +46,7 @@ PUBLISHED: dict[str, object] = {"patch_size": 4, "mlp_ratio": 4.0}
         default_size="micro",
         when_to_use="Where a plain ViT lacks data: convolutions bring locality, attention the view of the whole.",
         cannot={
-            "learns_with_every_parameter": "only the class token leaves the last layer, and it passes by the query convolution"
+            "learns_with_every_parameter": "the last layer's query convolution serves tokens that nobody reads"
         },
         tiny={"dims": (8, 16, 24), "depths": (1, 1, 2), "num_heads": (1, 2, 3), "mlp_ratio": 2.0, "patch_size": 2},
     )
