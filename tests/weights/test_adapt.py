@@ -126,7 +126,7 @@ def test_as_many_classes_of_other_names_start_the_head_anew():
 def test_missing_and_superfluous_tensors_are_told():
     _, checkpoint = stored(depth=3)
     _, rows = adapted(checkpoint, depth=2, pooling="sequence")
-    assert {row.name for row in rows if row.found == "—"} == {"pooling.score.weight", "pooling.score.bias"}
+    assert {row.name for row in rows if row.found == "—"} == {"pooling.query"}
     assert next(row for row in rows if row.name == "position.weight").found == "1 + 3 × 5 positions"
     assert sum(row.wanted == "—" and row.name.startswith("encoder.layers.2.") for row in rows) == 16
 
