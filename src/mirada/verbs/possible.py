@@ -5,8 +5,8 @@ from __future__ import annotations
 from mirada import systems
 from mirada.config.schema import Config
 from mirada.errors import MiradaError
+from mirada.systems.outline import outline
 from mirada.train.track import require_mlflow
-from mirada.verbs.outline import outline
 from mirada.verbs.prepare import AnyPrepared, device_named
 
 WORDS = {"image": "images", "graph": "a graph"}

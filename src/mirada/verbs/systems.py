@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from mirada import systems
 from mirada.errors import MiradaError
+from mirada.systems.outline import outline
 from mirada.systems.registry import Card
-from mirada.verbs.outline import outline
 
 
 def all_cards() -> list[Card]:

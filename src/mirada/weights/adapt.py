@@ -10,10 +10,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from mirada import systems
 from mirada.core import BiasTable, Decomposed, Learned
 from mirada.errors import MiradaError
 from mirada.nn import LinearPatches
+from mirada.systems.outline import outline
 from mirada.weights.checkpoint import Checkpoint
 from mirada.weights.resize import other_channels, other_grid, other_patch
 
@@ -43,6 +43,15 @@ def load_adapted(
 
     The heads keep their random start if the number of classes differs, or their names where both are known.
     """
+    taken, rows = adapted(model, arguments, checkpoint, class_names)
+    model.load_state_dict(taken, strict=False)
+    return rows
+
+
+def adapted(
+    model: nn.Module, arguments: Mapping[str, Any], checkpoint: Checkpoint, class_names: tuple[str, ...] = ()
+) -> tuple[dict[str, Tensor], list[Adapted]]:
+    """What `load_adapted` loads and tells, without loading it: an outline of the model is enough."""
     heads = head_names(checkpoint.system, arguments) if other_classes(checkpoint, arguments, class_names) else set()
     channels = checkpoint.all_arguments["in_channels"], arguments["in_channels"]
     resizings = dict(_resizings(checkpoint.outline(), model, channels))
@@ -68,15 +77,13 @@ def load_adapted(
     rows += [Adapted(name, _shape(left), "—", "not used: the model has none") for name, left in state.items()]
     if not taken:
         raise MiradaError(f"{checkpoint.start}: has no tensor of the model that is asked for.")
-    model.load_state_dict(taken, strict=False)
-    return rows
+    return taken, rows
 
 
 def head_names(system: str, arguments: Mapping[str, Any]) -> set[str]:
     """The tensors that would have another shape with one class more."""
     more = {**arguments, "num_classes": arguments["num_classes"] + 1}
-    with torch.device("meta"):
-        states = [systems.create(system, **a).state_dict() for a in (dict(arguments), more)]
+    states = [outline(system, **a).state_dict() for a in (dict(arguments), more)]
     return {name for name, tensor in states[0].items() if tensor.shape != states[1][name].shape}
 
 

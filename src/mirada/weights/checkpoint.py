@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from mirada import systems
 from mirada.errors import MiradaError
+from mirada.systems.outline import outline
 from mirada.systems.registry import all_arguments
 
 FROM_DATA = ("image_size", "in_channels", "num_classes")  # what the data decides of a system
@@ -52,8 +52,7 @@ class Checkpoint:
 
     def outline(self) -> nn.Module:
         """The model's shapes, without numbers."""
-        with torch.device("meta"):
-            return systems.create(self.system, self.size, **self.arguments)
+        return outline(self.system, self.size, **self.arguments)
 
     def model(self) -> nn.Module:
         """The stored model itself, ready to predict."""

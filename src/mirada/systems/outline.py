@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
-from mirada import systems
+from mirada.systems.registry import create
 
 FILLS = {torch.Tensor.normal_, torch.Tensor.uniform_, torch.Tensor.erfinv_}
 
@@ -14,7 +14,7 @@ FILLS = {torch.Tensor.normal_, torch.Tensor.uniform_, torch.Tensor.erfinv_}
 def outline(name: str, size: str | None = None, **arguments: object) -> nn.Module:
     """The system with its large weights on the meta device, where they need neither memory nor time."""
     with Unfilled():
-        return systems.create(name, size, **arguments)
+        return create(name, size, **arguments)
 
 
 class Unfilled(TorchFunctionMode):
