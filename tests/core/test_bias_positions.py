@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from mirada.core import Attend, BiasTable, Decomposed, GivenBias, line, plane
+from mirada.core import Attend, BiasTable, Decomposed, GivenBias, Places, line, plane
 from mirada.errors import MiradaError
 
 B, H, K = 2, 3, 7
@@ -71,6 +71,20 @@ def test_decomposed_equals_naive_form(query_size, key_size):
     q = torch.randn(B, H, math.prod(query_size), K, dtype=torch.float64)
     expected = decomposed_naive(q, part.row_table, part.column_table, query_size, key_size)
     torch.testing.assert_close(part.bias(q, plane(*query_size), plane(*key_size)), expected)
+
+
+def test_decomposed_is_the_same_for_some_tokens_as_for_whole_grids():
+    part = Decomposed(K, (4, 6), (2, 3)).double()
+    q = torch.randn(B, H, 24, K, dtype=torch.float64)
+    queries, keys = plane(4, 6), plane(2, 3)
+    some_i, some_j = torch.tensor([17, 3, 5]), torch.tensor([4, 0])
+    whole = part.bias(q, queries, keys)
+    some = part.bias(
+        q[:, :, some_i],
+        Places(queries.index_N[some_i], queries.coords_NA[some_i], queries.size),
+        Places(keys.index_N[some_j], keys.coords_NA[some_j], keys.size),
+    )
+    torch.testing.assert_close(some, whole[:, :, some_i][..., some_j])
 
 
 def test_decomposed_resizes_its_tables_for_another_size():

@@ -9,7 +9,9 @@ from mirada.systems.cvt import CvT
 from mirada.systems.deepvit import DeepViT
 from mirada.systems.deit import DeiT
 from mirada.systems.gat import GAT
+from mirada.systems.image_gpt import ImageGPT
 from mirada.systems.mlp import NodeMLP
+from mirada.systems.mvit import MViT
 from mirada.systems.registry import Card, card, cards, create, register
 from mirada.systems.resnet import ResNet
 from mirada.systems.swin import Swin
@@ -25,6 +27,8 @@ __all__ = [
     "CvT",
     "DeepViT",
     "DeiT",
+    "ImageGPT",
+    "MViT",
     "NodeMLP",
     "ResNet",
     "Swin",

@@ -35,6 +35,8 @@ def whole_bias(call: Call) -> Tensor | None:
         return None
     queries, keys = call.query_places, call.key_places
     bias = call.position.bias(call.q_BHNK[..., queries.num_extra :, :], queries, keys)
+    if not (queries.num_extra or keys.num_extra):
+        return bias
     return F.pad(bias, (keys.num_extra, 0, queries.num_extra, 0))
 
 
