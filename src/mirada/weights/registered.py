@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from mirada.errors import MiradaError
-from mirada.weights import convmixer, cvt, deit, image_gpt, vit, vit_hybrid
+from mirada.weights import convmixer, cvt, deit, image_gpt, mvit, swin, vit, vit_hybrid
 from mirada.weights.layout import Layout
 
 LAYOUTS: tuple[Layout, ...] = (
@@ -15,6 +15,8 @@ LAYOUTS: tuple[Layout, ...] = (
     *deit.LAYOUTS,
     *cvt.LAYOUTS,
     *convmixer.LAYOUTS,
+    *swin.LAYOUTS,
+    *mvit.LAYOUTS,
     *image_gpt.LAYOUTS,
 )
 
