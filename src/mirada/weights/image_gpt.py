@@ -92,6 +92,7 @@ LAYOUTS = (
             Entry("lm_head.weight", "to_colour.weight"),
             # Not a name of theirs: the palette goes beside the weights, and comes back with them.
             Entry("palette", "palette_TC"),
+            Entry("transformer.palette", "palette_TC"),
         ),
         recognises=_is_image_gpt,
         arguments=_arguments,

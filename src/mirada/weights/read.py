@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
@@ -61,6 +62,7 @@ def _read(start: str, folder: Path, file: Path) -> Checkpoint:
     if (folder / "model.json").exists():
         return _of_ours(start, folder, tensors)
     config = _json(folder / "config.json") if (folder / "config.json").exists() else {}
+    tensors |= _palette(folder)
     layout = layout_of(config, tensors)
     if layout is None:
         kind = config.get("model_type") or config.get("architecture") or f"a tensor {next(iter(tensors), 'none')!r}"
@@ -137,11 +139,20 @@ def _tensors(file: Path) -> dict[str, Tensor]:
     return {name: tensor.float() if tensor.is_floating_point() else tensor for name, tensor in tensors.items()}
 
 
+def _palette(folder: Path) -> dict[str, Tensor]:
+    """Image GPT's colours, which stand in the file of its processor."""
+    processor = folder / "preprocessor_config.json"
+    clusters = _json(processor).get("clusters") if processor.exists() else None
+    return {} if clusters is None else {"palette": torch.tensor(clusters)}
+
+
 def _normalisation(folder: Path, config: Mapping[str, Any]) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
     """mean and std of pixels in [0, 1], as transformers' processor or timm's pretrained_cfg has them."""
     processor = folder / "preprocessor_config.json"
     said = _json(processor) if processor.exists() else {}
     mean, std = said.get("image_mean"), said.get("image_std")
+    if "clusters" in said:  # a palette is of pixels between −1 and 1
+        mean = std = [0.5] * 3
     if not (mean and std):
         cfg = config.get("pretrained_cfg", {})
         mean, std = cfg.get("mean"), cfg.get("std")
