@@ -122,6 +122,9 @@ def figure(rows: list[Row]) -> Drawing:
         left.set_yticks(range(len(rows)), [row.entrant.label for row in reversed(rows)])
         plain_labels(left.get_yticklabels())
         left.set_ylim(-0.6, len(rows) - 0.4)
+        if scale == 100:  # the interval of two seeds may reach beyond what a share can be
+            low, high = left.get_xlim()
+            left.set_xlim(max(low, 0), min(high, 100))
         left.set_title(f"Held-out {title.lower()}{unit}")
         right.set_title(f"Validation {title.lower()}{unit}")
         right.set_xlabel("seconds of training")

@@ -22,7 +22,7 @@ from mirada.errors import MiradaError
 from mirada.train.budget import seconds_per_step
 from mirada.train.files import read_json, write_atomically, write_json, write_text
 from mirada.train.folder import csv_text, new_run
-from mirada.train.stopping import StopRequest
+from mirada.train.stopping import Stopped, StopRequest
 from mirada.verbs.prepare import AnyPrepared, device_named
 from mirada.verbs.stages import Watcher, new_model
 from mirada.verbs.train import DEFAULT_MINUTES, plan, resume, train, what_was_said
@@ -61,21 +61,24 @@ def compare(
     Without entrants, `out` is the folder of an earlier comparison, which is continued.
     """
     watcher = watcher or Watcher()
-    folder, contest = _opened(list(entrants), data, seeds, minutes, tuple(settings), preset, out)
-    steps = _steps(folder, contest, watcher)
+    contest = _asked(list(entrants), data, seeds, minutes, tuple(settings), preset, out)
+    folder = _opened(contest, out, watcher)
+    steps = read_json(folder.steps)
     rows: list[Row] = []
-    with stop or StopRequest() as request:
-        for seed in range(contest.seeds):
-            for entrant in contest.parsed():
-                run = folder.run(entrant, seed)
-                if not run.is_finished:
-                    watcher.says(f"{entrant.label}, seed {seed}")
-                    _train(folder, contest, entrant, seed, steps[entrant.label]["steps"], watcher, request)
-                    rows = _write(folder, contest, steps)
+    for seed in range(contest.seeds):
+        for entrant in contest.parsed():
+            if not folder.run(entrant, seed).is_finished:
+                watcher.says(f"{entrant.label}, seed {seed}")
+                try:
+                    _train(folder, contest, entrant, seed, steps[entrant.label]["steps"], watcher, stop)
+                except Stopped as stopped:
+                    words = f"Stopped. Nothing is lost: `mirada compare --out {folder.path}` goes on from here."
+                    raise Stopped(words, stopped.exit_code) from None
+                rows = _write(folder, contest, steps)
     return Comparison(folder.path, rows or _write(folder, contest, steps))
 
 
-def _opened(
+def _asked(
     entrants: list[str],
     data: str | Path | None,
     seeds: int,
@@ -83,34 +86,39 @@ def _opened(
     settings: tuple[str, ...],
     preset: str | None,
     out: str | Path | None,
-) -> tuple[ContestFolder, Contest]:
-    """A new folder, or one whose comparison is the same and can be continued."""
+) -> Contest:
+    """The comparison that was described, or else the one that is in `out`."""
     if not entrants:
         if out is None or not ContestFolder(Path(out)).definition.exists():
             raise MiradaError("nothing to compare: name two systems or more, or with --out an earlier comparison.")
-        folder = ContestFolder(Path(out))
-        return folder, folder.read()
+        return ContestFolder(Path(out)).read()
     if data is None:
         raise MiradaError("no data is named; say --data and a folder, a table or a sample set, such as --data digits.")
     if minutes is None and not set(LENGTHS) & set(parse_settings(settings).get("train", {})):
         minutes = DEFAULT_MINUTES
     contest = Contest(str(data), tuple(entrants), seeds, settings, preset, minutes)
     require_contest(contest)
-    if out is None:
-        folder = ContestFolder(new_run(Path("runs"), f"compare-{Path(data).stem}").path)
-    else:
-        folder = ContestFolder(Path(out))
-        if folder.definition.exists():
-            if folder.read() != contest:
-                raise MiradaError(
-                    f"{out}: holds another comparison; give another folder, or `mirada compare --out {out}` without "
-                    "systems to continue that one."
-                )
-            return folder, contest
-        if folder.path.exists() and any(folder.path.iterdir()):
-            raise MiradaError(f"{out}: already exists and is not empty; give another folder.")
+    return contest
+
+
+def _opened(contest: Contest, out: str | Path | None, watcher: Watcher) -> ContestFolder:
+    """The folder of this comparison; a new one is made only when all entrants were found possible."""
+    folder = None if out is None else ContestFolder(Path(out))
+    if folder is not None and folder.definition.exists():
+        if folder.read() != contest:
+            raise MiradaError(
+                f"{out}: holds another comparison; give another folder, or `mirada compare --out {out}` without "
+                "systems to continue that one."
+            )
+        if folder.steps.exists():
+            return folder
+    elif folder is not None and folder.path.exists() and any(folder.path.iterdir()):
+        raise MiradaError(f"{out}: already exists and is not empty; give another folder.")
+    steps = _steps(contest, watcher)
+    folder = folder or ContestFolder(new_run(Path("runs"), f"compare-{Path(contest.source).stem}").path)
     folder.write(contest)
-    return folder, contest
+    write_json(folder.steps, steps)
+    return folder
 
 
 def _plan(contest: Contest, entrant: Entrant, watcher: Watcher) -> tuple[Config, AnyPrepared]:
@@ -118,10 +126,8 @@ def _plan(contest: Contest, entrant: Entrant, watcher: Watcher) -> tuple[Config,
     return plan(what_was_said(contest.source, entrant.system, None, settings), contest.preset, watcher)
 
 
-def _steps(folder: ContestFolder, contest: Contest, watcher: Watcher) -> dict[str, dict]:
+def _steps(contest: Contest, watcher: Watcher) -> dict[str, dict]:
     """Of every entrant: how many steps its budget is, and what one forward pass costs. Measured once and kept."""
-    if folder.steps.exists():
-        return read_json(folder.steps)
     planned = {entrant.label: _plan(contest, entrant, Watcher()) for entrant in contest.parsed()}
     found: dict[str, dict] = {}
     for label, (config, prepared) in planned.items():
@@ -135,7 +141,6 @@ def _steps(folder: ContestFolder, contest: Contest, watcher: Watcher) -> dict[st
             seconds = statistics.median(rounds)
             found[label] |= {"steps": max(1, round(60 * contest.minutes / seconds)), "seconds_per_step": seconds}
             watcher.says(f"{label}: {contest.minutes:g} minutes are {found[label]['steps']:,} steps.")
-    write_json(folder.steps, found)
     return found
 
 
@@ -163,7 +168,7 @@ def _train(
     seed: int,
     steps: int | None,
     watcher: Watcher,
-    stop: StopRequest,
+    stop: StopRequest | None,
 ) -> None:
     run = folder.run(entrant, seed)
     if run.config.exists():
