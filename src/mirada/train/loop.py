@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from mirada.data.batches import Batch, Batches
 from mirada.errors import MiradaError
 from mirada.tasks.image import Task
+from mirada.tasks.objective import Objective, supervised
 from mirada.train.average import MovingAverage
 from mirada.train.checkpoint import load_header, load_optimiser, load_tensors, optimiser_tensors, save_tensors
 from mirada.train.files import remove_partials
@@ -140,7 +141,7 @@ class Training:
         tensors |= {f"optimiser.{name}": tensor for name, tensor in optimiser_tensors(self.optimiser).items()}
         save_tensors(self.folder.state, tensors, asdict(self.state))
 
-    def step(self, task: Task, batches: Iterator[Batch]) -> float:
+    def step(self, objective: Objective, batches: Iterator[Batch]) -> float:
         """One update of the weights, from `accumulate` batches."""
         recipe, state = self.recipe, self.state
         started = time.monotonic()
@@ -156,7 +157,7 @@ class Training:
             batch = next(batches)
             images, targets = (t.to(self.accelerator.device) for t in (batch.images, batch.targets))
             with self.accelerator.autocast():
-                share = task.loss(self.model(images), targets) / recipe.accumulate
+                share = objective(self.model, images, targets) / recipe.accumulate
             self.accelerator.backward(share)
             loss += share.item()
             state.images += len(batch.rows) * self.accelerator.num_processes
@@ -212,14 +213,16 @@ def fit(
     recipe: Recipe,
     folder: RunFolder,
     *,
+    objective: Objective | None = None,
     accelerator: Accelerator | None = None,
     stop: StopRequest | None = None,
     watch: Callable[[Progress], None] | None = None,
 ) -> State:
     """Train for `recipe.steps`, keeping the best evaluated weights in best/ and all state in last/.
 
-    If last/ has a state, training continues from it.
+    If last/ has a state, training continues from it. Without an `objective` the loss of the task is made small.
     """
+    objective = objective or supervised(task)
     training = Training(model, recipe, folder, accelerator or Accelerator())
     training.restore()
     state = training.state
@@ -227,7 +230,7 @@ def fit(
     saved = time.monotonic()
     training.model.train()
     while not state.is_finished:
-        loss = training.step(task, stream)
+        loss = training.step(objective, stream)
         epoch = state.step * recipe.accumulate / len(batches)
         is_evaluated = state.step % recipe.evaluate_every == 0 or state.step >= recipe.steps
         if is_evaluated:

@@ -1,0 +1,16 @@
+"""What a training step makes small: a number from the model, the images of a batch and their targets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from torch import Tensor, nn
+
+from mirada.tasks.image import Task
+
+Objective = Callable[[nn.Module, Tensor, Tensor], Tensor]
+
+
+def supervised(task: Task) -> Objective:
+    """The loss of the task on what the model says of the images."""
+    return lambda model, images, targets: task.loss(model(images), targets)
