@@ -28,6 +28,14 @@ def train(
     system: Annotated[str | None, typer.Option(help="Model, or model:size, of `mirada systems`.")] = None,
     preset: Annotated[str | None, typer.Option(help="Of `mirada presets`; by default chosen from the data.")] = None,
     config: Annotated[Path | None, typer.Option(help="YAML file of settings, such as a run's config.yaml.")] = None,
+    start: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="PATH_OR_HUB_ID",
+            help="Trained weights to start from: a run, or a checkpoint of transformers or timm in safetensors.",
+        ),
+    ] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The run folder; must not hold anything yet.")] = None,
     name: Annotated[str | None, typer.Option(help="Name of the run folder below runs/.")] = None,
     epochs: Annotated[float | None, typer.Option(help="Passes over the training images.")] = None,
@@ -54,6 +62,7 @@ def train(
       mirada train citations/
       mirada train labels.csv --system vit:mini --minutes 20
       mirada train digits --epochs 10 --baseline none train.learning_rate=5e-4 augment.strength=strong
+      mirada train photos/ --from google/vit-base-patch16-224
       mirada train --config runs/vit-digits/config.yaml --seed 1
     """
     start_logging(log_level, verbose, quiet)
@@ -85,6 +94,7 @@ def train(
             preset=preset,
             config=config,
             settings=layered,
+            start=start,
             out=out,
             watcher=watching,
         )

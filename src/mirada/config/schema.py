@@ -119,6 +119,7 @@ class Config(Section):
     name: str | None = Field(None, description="name of the run folder; None: <system>-<data>")
     runs: str = Field("runs", description="folder of run folders")
     preset: str | None = Field(None, description="where the defaults came from")
+    start: str | None = Field(None, description="checkpoint, run or hub id whose weights to start from; None: random")
     data: DataConfig = DataConfig()
     system: SystemConfig = SystemConfig()
     augment: AugmentConfig = AugmentConfig()

@@ -26,6 +26,7 @@ class Contents:
     result: dict | None
     predictions: list[dict[str, str]]
     model: dict | None
+    start: dict | None
     baseline: Contents | None
 
     @property
@@ -90,6 +91,7 @@ def _read(folder: RunFolder, data: dict, baseline: Contents | None) -> Contents:
         result=folder.read_result() if folder.is_finished else None,
         predictions=_read_rows(folder.predictions),
         model=read_json(description) if description.exists() else None,
+        start=read_json(folder.start) if folder.start.exists() else None,
         baseline=baseline,
     )
 

@@ -160,6 +160,8 @@ def _options(run: Contents) -> list[str]:
     system, train = run.section("system"), run.section("train")
     name = ":".join(filter(None, [run.system, system.get("size")]))
     options = ["--system", shlex.quote(name)]
+    if run.config.get("start"):
+        options += ["--from", shlex.quote(str(run.config["start"]))]
     if run.config.get("preset"):
         options += ["--preset", shlex.quote(str(run.config["preset"]))]
     options += [f"train.{key}={_plain(train[key])}" for key in (*LENGTHS, "seed") if train.get(key) is not None]

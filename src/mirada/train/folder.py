@@ -27,6 +27,11 @@ class RunFolder:
         return self.path / "data.json"
 
     @property
+    def start(self) -> Path:
+        """Which weights the run started from, and what was adapted; missing where they were random."""
+        return self.path / "start.json"
+
+    @property
     def metrics(self) -> Path:
         return self.path / "metrics.csv"
 

@@ -24,6 +24,7 @@ from mirada.train.stopping import StopRequest
 from mirada.train.track import tracking
 from mirada.verbs.logs import logging_to
 from mirada.verbs.prepare import AnyPrepared, device_named
+from mirada.verbs.start import begin_from
 
 
 class Watcher:
@@ -63,7 +64,7 @@ def _baseline_config(folder: RunFolder, config: Config) -> Config:
         "minutes": max(result["seconds_training"] / 60, 0.01),
         "learning_rate": config.baseline.learning_rate,
     }
-    layer = config.model_dump() | {"system": system, "train": train, "baseline": {"name": "none"}}
+    layer = config.model_dump() | {"system": system, "train": train, "baseline": {"name": "none"}, "start": None}
     return resolve(layer)
 
 
@@ -74,7 +75,10 @@ def _train_one(
     accelerator = Accelerator(cpu=device.type == "cpu", mixed_precision=_mixed(config.train.precision))
     torch.manual_seed(config.train.seed)
     arguments = {**config.system.arguments, **prepared.arguments()}
-    model = prepared.attached(new_model(config, prepared), device)
+    created = new_model(config, prepared)
+    if config.start is not None and not folder.state.exists():  # a resumed run has weights of its own
+        begin_from(created, config, prepared, folder, watcher.says)
+    model = prepared.attached(created, device)
     task = prepared.task(config)
     batches = prepared.training(config, (accelerator.process_index, accelerator.num_processes))
     if config.train.minutes is not None:
@@ -146,6 +150,7 @@ def _judge(folder: RunFolder, prepared: AnyPrepared, task: Task, device: torch.d
         "task": prepared.task_name,
         "seconds_per_image": seconds / len(rows),
         **result,
+        **prepared.further_results(folder, model, device),
     }
 
 

@@ -14,6 +14,8 @@ from mirada.train.stopping import StopRequest
 from mirada.verbs.possible import require_possible
 from mirada.verbs.prepare import AnyPrepared, prepare_data
 from mirada.verbs.stages import Watcher, carry_out
+from mirada.verbs.start import normalised_as, require_startable, start_settings
+from mirada.weights import read_checkpoint
 
 DEFAULT_MINUTES = 5.0
 
@@ -25,6 +27,7 @@ def train(
     preset: str | None = None,
     config: str | Path | None = None,
     settings: Iterable[str] = (),
+    start: str | Path | None = None,
     out: str | Path | None = None,
     watcher: Watcher | None = None,
     stop: StopRequest | None = None,
@@ -33,9 +36,12 @@ def train(
 
     Order: preset, then the `config` file, then `settings` such as "train.epochs=10", then the arguments. Without a
     source the file or the settings name it. `out` is the run folder itself.
+
+    With `start` (a file, a folder, a run or a hub id, see `mirada.weights`) the weights, the system and its size come
+    from there, the head and what else does not fit the data are adapted, and the rate is a lower one.
     """
     watcher = watcher or Watcher()
-    resolved, prepared = plan(what_was_said(source, system, config, settings), preset, watcher)
+    resolved, prepared = plan(what_was_said(source, system, config, settings, start), preset, watcher)
     folder = _make_folder(resolved, out)
     write_text(folder.config, dump_config(resolved))
     write_json(folder.data, prepared.describe())
@@ -49,14 +55,23 @@ def plan(given: dict, preset: str | None, watcher: Watcher) -> tuple[Config, Any
         raise MiradaError(
             "no data is named; give a folder, a table, a graph or a sample set, for example `mirada train digits`."
         )
-    prepared = prepare_data(first.data, progress=watcher.loads)
     name = preset or first.preset
+    asked = first if name is None else resolve(read_preset(name), given)
+    prepared = prepare_data(first.data, asked.system, progress=watcher.loads)
     if name is None:
         name, why = prepared.preset()
         watcher.says(f"Preset {name}: {why}.")
     length = {} if _has_length(given) else {"train": {"minutes": DEFAULT_MINUTES}}
-    resolved = resolve(length, read_preset(name), given, prepared.settings(), {"preset": name})
+    layers = [length, read_preset(name)]
+    checkpoint = None if first.start is None else read_checkpoint(first.start)
+    if checkpoint is not None:
+        layers[1].pop("system", None)  # nothing of it is for the model of the checkpoint
+        layers.append(start_settings(checkpoint, resolve(*layers).train.learning_rate))
+        prepared = normalised_as(checkpoint, prepared)
+    resolved = resolve(*layers, given, prepared.settings(), {"preset": name})
     require_possible(resolved, prepared)
+    if checkpoint is not None and (advice := require_startable(checkpoint, resolved, prepared)):
+        watcher.says(advice)
     return resolved, prepared
 
 
@@ -66,14 +81,18 @@ def resume(run: str | Path, *, watcher: Watcher | None = None, stop: StopRequest
     folder = open_run(run)
     config = load_config(folder.config)
     saved = folder.read_data() if folder.data.exists() else None
-    prepared = prepare_data(config.data, saved=saved, progress=watcher.loads)
+    prepared = prepare_data(config.data, config.system, saved=saved, progress=watcher.loads)
     if saved is None:  # it was stopped before this was written
         write_json(folder.data, prepared.describe())
     return carry_out(folder, config, prepared, watcher, stop)
 
 
 def what_was_said(
-    source: str | Path | None, system: str | None, config: str | Path | None, settings: Iterable[str]
+    source: str | Path | None,
+    system: str | None,
+    config: str | Path | None,
+    settings: Iterable[str],
+    start: str | Path | None = None,
 ) -> dict:
     """What the caller said, as one layer."""
     layers = [{} if config is None else read_yaml(config), parse_settings(settings)]
@@ -81,6 +100,8 @@ def what_was_said(
         resolve(layer)  # so that a mistake is not hidden by a later layer
     if source is not None:
         layers.append({"data": {"source": str(source)}})
+    if start is not None:
+        layers.append({"start": str(start)})
     if system is not None:
         name, _, size = system.partition(":")
         layers.append({"system": {"name": name, **({"size": size} if size else {})}})
