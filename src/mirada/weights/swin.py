@@ -160,8 +160,8 @@ def _must_mean_the_same(arguments: Arguments) -> None:
         shifted = Windows((extent, extent), 2 * (extent // 2,))
         if arguments["fitting"] == "masked" and masked(shifted, grid) != published(shifted, grid):
             raise MiradaError(
-                f"windows of {extent} do not fill the {grid[0]} × {grid[1]} tokens of stage {stage + 1}, where the swin of "
-                f"transformers looks at the padding: train with system.arguments.fitting=published, or export as "
+                f"windows of {extent} do not fill the {grid[0]} × {grid[1]} tokens of stage {stage + 1}, where the "
+                f"swin of transformers looks at padding: train with system.arguments.fitting=published, or export as "
                 f"safetensors"
             )
 
