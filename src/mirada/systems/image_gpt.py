@@ -20,6 +20,8 @@ from mirada.nn import MLP, Encoder, EncoderLayer, QuickGELU, TokenEmbedding, pre
 from mirada.nn.patches import Size, as_size
 from mirada.systems.registry import Card, register
 
+MAX_TOKENS = 2**14  # whose logits are held at once where nothing is trained: 32 MB with 512 colours
+
 
 @register(
     Card(
@@ -125,6 +127,12 @@ class ImageGPT(nn.Module):
         return self.palette_TC[colour_BN].mT.unflatten(2, self.image_size if size is None else size)
 
     def forward(self, images_BCHW: Tensor) -> Tensor:
+        if torch.is_grad_enabled() or torch.compiler.is_compiling():
+            return self._nats(images_BCHW)
+        at_once = max(1, MAX_TOKENS // images_BCHW[0, 0].numel()) if len(images_BCHW) else 1
+        return torch.cat([self._nats(piece_BCHW) for piece_BCHW in images_BCHW.split(at_once)])
+
+    def _nats(self, images_BCHW: Tensor) -> Tensor:
         colour_BN = self.colours_of(images_BCHW)
         logits_BNT = self.logits(colour_BN, self.grid(images_BCHW))
         return F.cross_entropy(logits_BNT.mT, colour_BN, reduction="none").mean(1)

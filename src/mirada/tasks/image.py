@@ -9,6 +9,7 @@ from torch import Tensor
 
 from mirada.data import ImageTable
 from mirada.tasks.multi_label import MultiLabel
+from mirada.tasks.pixels import Pixels
 from mirada.tasks.regression import Regression
 from mirada.tasks.single_label import SingleLabel, inverse_frequency
 
@@ -39,6 +40,8 @@ def task_of(
 
 def saved_task(data: dict) -> Task:
     """The task of a finished run, from its data.json: for evaluating and predicting, not for training on."""
+    if data["task"] == "pixels":
+        return Pixels(data["in_channels"])
     if data["task"] == "regression":
         return Regression(data["target_names"], data["target_mean"], data["target_std"])
     kind = MultiLabel if data["task"] == "multi-label" else SingleLabel

@@ -144,6 +144,8 @@ def _data_config(own: DataConfig, source: str, given: dict) -> DataConfig:
 def _matched(table: ImageTable, trained: Trained) -> ImageTable:
     """The table with targets numbered as the model's classes are."""
     data = trained.data
+    if data["task"] == "pixels":
+        return table  # its images are their own targets
     if table.task != data["task"]:
         raise MiradaError(f"{table.source}: holds a {table.task} task, but the model was trained for {data['task']}.")
     if table.task == "regression":

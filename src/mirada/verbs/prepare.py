@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
+from mirada import systems
 from mirada.config.preset_choice import choose_preset
-from mirada.config.schema import AugmentConfig, Config, DataConfig
+from mirada.config.schema import AugmentConfig, Config, DataConfig, SystemConfig
 from mirada.data import (
     Augmentation,
     Batch,
@@ -32,6 +33,7 @@ from mirada.data import (
 from mirada.data.graphs import is_graph
 from mirada.errors import MiradaError
 from mirada.tasks.image import Task, task_of
+from mirada.train.folder import RunFolder
 from mirada.verbs.prepare_graph import PreparedGraph, prepare_graph
 
 LoadProgress = Callable[[int, int], None]
@@ -115,6 +117,10 @@ class Prepared:
             weigh_classes=config.train.class_weights,
         )
 
+    def further_results(self, folder: RunFolder, model: nn.Module, device: torch.device) -> dict:
+        """What is measured of the best model besides the task's own numbers."""
+        return {}
+
     def describe(self) -> dict:
         """data.json"""
         table, split = self.table, self.split
@@ -149,10 +155,16 @@ class Prepared:
 AnyPrepared = Prepared | PreparedGraph
 
 
-def prepare_data(data: DataConfig, *, saved: dict | None = None, progress: LoadProgress | None = None) -> AnyPrepared:
+def prepare_data(
+    data: DataConfig, system: SystemConfig, *, saved: dict | None = None, progress: LoadProgress | None = None
+) -> AnyPrepared:
     """Images or a graph, whichever the source holds; with `saved` (the data.json of a run) divided as then."""
     if is_graph(data.source):
         return prepare_graph(data, saved=saved)
+    if systems.card(system.name).inputs == "pixels":
+        from mirada.verbs.prepare_pixels import prepare_pixels
+
+        return prepare_pixels(data, open_table(data), system, saved=saved, progress=progress)
     return prepare(data, open_table(data), saved=saved, progress=progress)
 
 
