@@ -18,7 +18,7 @@ from mirada.verbs import train as training
 from tests.graphs import make_graph
 from tests.verbs.trained_run import TINY
 
-VERBS = ("check", "train", "resume", "evaluate", "predict", "report", "export", "systems", "presets")
+VERBS = ("check", "train", "resume", "compare", "evaluate", "predict", "report", "export", "systems", "presets")
 
 
 def test_version(mirada):

@@ -102,7 +102,19 @@ class BaselineConfig(Section):
     name: str = Field("cnn", description="a system, or none")
     size: str | None = None
     arguments: dict[str, Any] = Field(default_factory=dict)
-    learning_rate: Annotated[float, Field(gt=0)] = Field(2e-3, description="the opponent's own highest rate")
+    learning_rate: Annotated[float, Field(gt=0)] | None = Field(
+        None, description="the opponent's own highest rate; by default what its card says"
+    )
+
+
+class DistilConfig(Section):
+    """A trained run as the teacher of this one, which then learns from its answers beside the labels."""
+
+    teacher: str | None = Field(None, description="folder of a run on the same classes; None: no teacher")
+    kind: Literal["hard", "soft"] = Field("hard", description="learn the teacher's answers, or the shares it gives")
+    weight: Share = Field(0.5, description="the teacher's share of the loss; the labels have the rest")
+    temperature: Annotated[float, Field(gt=0)] = Field(3.0, description="softens both sides of soft distillation")
+    checksum: str | None = Field(None, description="SHA-256 of the teacher's weights; filled in by the run")
 
 
 class TrackConfig(Section):
@@ -125,4 +137,5 @@ class Config(Section):
     augment: AugmentConfig = AugmentConfig()
     train: TrainConfig = TrainConfig()
     baseline: BaselineConfig = BaselineConfig()
+    distil: DistilConfig = DistilConfig()
     track: TrackConfig = TrackConfig()

@@ -35,6 +35,7 @@ CHEAP_SIDE = 48  # up to this many pixels the first layer sees every pixel
         when_to_use="The baseline beside every transformer, and the better choice on very little data or time.",
         cannot={"recording": "it has no attention"},
         tiny={"dim": 8, "depth": 1},
+        learning_rate=4e-3,
     )
 )
 class CNN(nn.Module):

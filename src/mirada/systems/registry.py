@@ -21,7 +21,8 @@ class Card:
 
     `parts` says which score, neighbours, position and heads it uses, nothing where there is no attention. `sizes` are
     named constructor arguments. `cannot` names the common checks it cannot pass by its nature, each with the reason.
-    `tiny` are arguments of a size that learns in moments: the common checks run on it.
+    `tiny` are arguments of a size that learns in moments: the common checks run on it. `learning_rate` suits training
+    from scratch with AdamW in batches of 64.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Card:
     when_to_use: str
     cannot: Mapping[str, str] = field(default_factory=dict)
     tiny: Mapping[str, object] = field(default_factory=dict)
+    learning_rate: float = 1e-3
 
 
 _cards: dict[str, Card] = {}

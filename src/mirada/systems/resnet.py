@@ -35,6 +35,7 @@ from mirada.systems.registry import Card, one_of, register
         when_to_use="A strong baseline where there are hours or a GPU; the cifar stem below about 64 px.",
         cannot={"recording": "it has no attention"},
         tiny={"dim": 8, "depths": (1, 1), "stem": "cifar"},
+        learning_rate=2e-3,
     )
 )
 class ResNet(nn.Module):

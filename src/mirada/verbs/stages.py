@@ -25,6 +25,7 @@ from mirada.train.track import tracking
 from mirada.verbs.logs import logging_to
 from mirada.verbs.prepare import AnyPrepared, device_named
 from mirada.verbs.start import begin_from
+from mirada.verbs.teacher import distillation
 
 
 class Watcher:
@@ -62,10 +63,10 @@ def _baseline_config(folder: RunFolder, config: Config) -> Config:
         "epochs": None,
         "steps": None,
         "minutes": max(result["seconds_training"] / 60, 0.01),
-        "learning_rate": config.baseline.learning_rate,
+        "learning_rate": config.baseline.learning_rate or systems.card(config.baseline.name).learning_rate,
     }
-    layer = config.model_dump() | {"system": system, "train": train, "baseline": {"name": "none"}, "start": None}
-    return resolve(layer)
+    layer = config.model_dump() | {"system": system, "train": train, "baseline": {"name": "none"}}
+    return resolve(layer | {"start": None, "distil": {}})
 
 
 def _train_one(
@@ -80,9 +81,10 @@ def _train_one(
         begin_from(created, config, prepared, folder, watcher.says)
     model = prepared.attached(created, device)
     task = prepared.task(config)
+    objective = distillation(config, prepared, task, created, device)
     batches = prepared.training(config, (accelerator.process_index, accelerator.num_processes))
     if config.train.minutes is not None:
-        seconds = seconds_per_step(model, task, batches, device, config.train.accumulate)
+        seconds = seconds_per_step(model, task, batches, device, config.train.accumulate, objective)
         steps = max(1, round(config.train.minutes * 60 / seconds))
         train = config.train.model_copy(update={"minutes": None, "steps": steps})
         watcher.says(f"{config.train.minutes:.2g} minutes are {steps} steps of {seconds * 1e3:.0f} ms.")
@@ -107,7 +109,18 @@ def _train_one(
             watcher.advances(progress)
             tracker.advances(progress)
 
-        state = fit(model, task, batches, evaluate, recipe, folder, accelerator=accelerator, stop=stop, watch=watch)
+        state = fit(
+            model,
+            task,
+            batches,
+            evaluate,
+            recipe,
+            folder,
+            objective=objective,
+            accelerator=accelerator,
+            stop=stop,
+            watch=watch,
+        )
         result = _judge(folder, prepared, task, device) | _facts(config, state, num_parameters)
         tracker.ends(result)
     folder.write_result(result)
@@ -124,6 +137,7 @@ def _facts(config: Config, state: State, num_parameters: int) -> dict:
     return {
         "system": config.system.name,
         "size": config.system.size,
+        "teacher": config.distil.teacher,
         "num_parameters": num_parameters,
         "seconds_training": round(state.seconds, 3),
         "images_seen": state.images,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from mirada import systems
 from mirada.config.load import dump_config, load_config, merge, parse_settings, read_preset, read_yaml, resolve
 from mirada.config.schema import Config
 from mirada.errors import MiradaError
@@ -15,6 +16,7 @@ from mirada.verbs.possible import require_possible
 from mirada.verbs.prepare import AnyPrepared, prepare_data
 from mirada.verbs.stages import Watcher, carry_out
 from mirada.verbs.start import normalised_as, require_startable, start_settings
+from mirada.verbs.teacher import require_teacher
 from mirada.weights import read_checkpoint
 
 DEFAULT_MINUTES = 5.0
@@ -68,8 +70,11 @@ def plan(given: dict, preset: str | None, watcher: Watcher) -> tuple[Config, Any
         layers[1].pop("system", None)  # nothing of it is for the model of the checkpoint
         layers.append(start_settings(checkpoint, resolve(*layers).train.learning_rate))
         prepared = normalised_as(checkpoint, prepared)
+    else:
+        layers.append(_rate_of_another_system(layers[1], given))
     resolved = resolve(*layers, given, prepared.settings(), {"preset": name})
     require_possible(resolved, prepared)
+    resolved = require_teacher(resolved, prepared, watcher.says)
     if checkpoint is not None and (advice := require_startable(checkpoint, resolved, prepared)):
         watcher.says(advice)
     return resolved, prepared
@@ -106,6 +111,15 @@ def what_was_said(
         name, _, size = system.partition(":")
         layers.append({"system": {"name": name, **({"size": size} if size else {})}})
     return merge(*layers)
+
+
+def _rate_of_another_system(preset: dict, given: dict) -> dict:
+    """The rate of a preset is for its own system and size; others have theirs on their card."""
+    own, asked = preset.get("system", {}), merge(preset, given).get("system", {})
+    if [own.get(part) for part in ("name", "size")] == [asked.get(part) for part in ("name", "size")]:
+        return {}
+    cards = systems.cards()
+    return {"train": {"learning_rate": cards[asked["name"]].learning_rate}} if asked["name"] in cards else {}
 
 
 def _has_length(given: dict) -> bool:
