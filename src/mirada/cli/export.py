@@ -14,13 +14,15 @@ from mirada.cli.options import Level, LogLevel, Quiet, Run, Verbose, start_loggi
 class Format(str, Enum):
     safetensors = "safetensors"
     onnx = "onnx"
+    transformers = "transformers"
 
 
 def export(
     run: Run,
     to: Annotated[Format, typer.Option(help="Kind of file.")] = Format.safetensors,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Folder for the files; by default RUN/export.")
+        Path | None,
+        typer.Option("--out", "-o", help="Folder for the files; by default RUN/export or RUN/transformers."),
     ] = None,
     quiet: Quiet = False,
     log_level: LogLevel = Level.warning,
@@ -29,12 +31,14 @@ def export(
     """Write the best model of a run as files for elsewhere, with class names and normalisation.
 
     safetensors: a folder that `mirada predict` and mirada.load open like a run. onnx: model.onnx for any runtime, with
-    a free number of images, written only if it gives the same answers as the model itself.
+    a free number of images, written only if it gives the same answers as the model itself. transformers: the folder of
+    a checkpoint as that library (and `mirada train --from`) reads it, for systems that it has.
 
     \b
     Example:
       mirada export runs/vit-photos -o photo_model
       mirada export runs/vit-photos --to onnx -o photo_model
+      mirada export runs/vit-photos --to transformers -o photo_model
     """
     start_logging(log_level, verbose, quiet)
     from mirada.verbs.export import export as verb

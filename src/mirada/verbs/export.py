@@ -16,6 +16,7 @@ from torch import Tensor
 from mirada.errors import MiradaError
 from mirada.train.files import write_atomically, write_json
 from mirada.train.folder import RunFolder
+from mirada.verbs.export_transformers import write_transformers
 from mirada.verbs.load import Trained, load, model_folder
 
 # What a user of the model must know of the data; the split and the file names stay at home.
@@ -28,18 +29,24 @@ BATCHES = (1, 5)  # numbers of images at which the exported model is compared wi
 
 
 def export(
-    run: str | Path | RunFolder, *, to: Literal["safetensors", "onnx"] = "safetensors", out: str | Path | None = None
+    run: str | Path | RunFolder,
+    *,
+    to: Literal["safetensors", "onnx", "transformers"] = "safetensors",
+    out: str | Path | None = None,
 ) -> list[Path]:
-    """Write the best model of a run into the folder `out` (run/export if None); returns the files.
+    """Write the best model of a run into the folder `out` (if None, run/export or run/transformers); returns the files.
 
     safetensors: model.safetensors, model.json and data.json, which mirada.load opens.
     onnx: model.onnx (input `images`, normalised, (batch, channels, height, width) with a free batch) and data.json,
     whose content is in the model's metadata too; written only if it agrees with the model.
+    transformers: config.json, model.safetensors and preprocessor_config.json, which that library's
+    AutoModelForImageClassification and AutoImageProcessor load, and data.json; where it has the model.
     """
     if to not in WRITERS:
         raise MiradaError(f"cannot export to {to!r}; expected one of {', '.join(WRITERS)}.")
     trained = load(run, device="cpu")
-    folder = trained.folder.path / "export" if out is None else Path(out)
+    own = "transformers" if to == "transformers" else "export"  # both have a model.safetensors
+    folder = trained.folder.path / own if out is None else Path(out)
     if (folder / "config.yaml").exists():
         raise MiradaError(f"{folder}: is the folder of a run; give another folder for the exported files.")
     described = {key: trained.data[key] for key in KEPT if key in trained.data}
@@ -69,7 +76,7 @@ def write_onnx(trained: Trained, described: dict, folder: Path) -> list[Path]:
     return [folder / "model.onnx"]
 
 
-WRITERS = {"safetensors": write_safetensors, "onnx": write_onnx}
+WRITERS = {"safetensors": write_safetensors, "onnx": write_onnx, "transformers": write_transformers}
 
 
 def require_onnx() -> None:
