@@ -36,6 +36,9 @@ def train(
             help="Trained weights to start from: a run, or a checkpoint of transformers or timm in safetensors.",
         ),
     ] = None,
+    teacher: Annotated[
+        str | None, typer.Option(metavar="RUN", help="A run on the same classes whose answers are learned too.")
+    ] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The run folder; must not hold anything yet.")] = None,
     name: Annotated[str | None, typer.Option(help="Name of the run folder below runs/.")] = None,
     epochs: Annotated[float | None, typer.Option(help="Passes over the training images.")] = None,
@@ -63,6 +66,7 @@ def train(
       mirada train labels.csv --system vit:mini --minutes 20
       mirada train digits --epochs 10 --baseline none train.learning_rate=5e-4 augment.strength=strong
       mirada train photos/ --from google/vit-base-patch16-224
+      mirada train photos/ --system deit --teacher runs/cnn-photos
       mirada train --config runs/vit-digits/config.yaml --seed 1
     """
     start_logging(log_level, verbose, quiet)
@@ -77,6 +81,7 @@ def train(
         "train.seed": seed,
         "train.device": device,
         "baseline.name": baseline,
+        "distil.teacher": teacher,
     }
     given = {key: value for key, value in flags.items() if value is not None}
     layered = [*without_beaten(words, given), *(f"{key}={json.dumps(value)}" for key, value in given.items())]

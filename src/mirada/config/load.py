@@ -68,7 +68,8 @@ def parse_settings(settings: Iterable[str]) -> dict:
 
 def merge(*layers: Mapping[str, Any]) -> dict:
     """Later layers win, section by section, and what no longer fits goes: another length of training replaces the
-    earlier one, another system drops the size and arguments of the earlier one, another size drops its arguments.
+    earlier one, another system drops the size and arguments of the earlier one, another size drops its arguments,
+    another teacher drops the checksum of the earlier one.
     """
     merged: dict[str, Any] = {}
     for layer in layers:
@@ -93,6 +94,8 @@ def _stale(section: str, earlier: Mapping[str, Any], later: Mapping[str, Any]) -
             return ("size", "arguments")
         if "size" in later and later["size"] != earlier.get("size", later["size"]):
             return ("arguments",)
+    if section == "distil" and "teacher" in later and later["teacher"] != earlier.get("teacher"):
+        return ("checksum",)
     return ()
 
 

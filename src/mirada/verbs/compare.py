@@ -25,6 +25,7 @@ from mirada.train.folder import csv_text, new_run
 from mirada.train.stopping import Stopped, StopRequest
 from mirada.verbs.prepare import AnyPrepared, device_named
 from mirada.verbs.stages import Watcher, new_model
+from mirada.verbs.teacher import distillation
 from mirada.verbs.train import DEFAULT_MINUTES, plan, resume, train, what_was_said
 
 ROUNDS = 3  # over all entrants, so that all are timed in the same weather
@@ -147,8 +148,10 @@ def _steps(contest: Contest, watcher: Watcher) -> dict[str, dict]:
 def _seconds_per_step(config: Config, prepared: AnyPrepared) -> float:
     device = device_named(config.train.device)
     torch.manual_seed(0)
-    model = prepared.attached(new_model(config, prepared), device)
-    return seconds_per_step(model, prepared.task(config), prepared.training(config), device, config.train.accumulate)
+    model, task = new_model(config, prepared), prepared.task(config)
+    objective = distillation(config, prepared, task, model, device)
+    batches, accumulate = prepared.training(config), config.train.accumulate
+    return seconds_per_step(prepared.attached(model, device), task, batches, device, accumulate, objective)
 
 
 def _flops(config: Config, prepared: AnyPrepared) -> int | None:
