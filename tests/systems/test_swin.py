@@ -78,7 +78,9 @@ def stored_arguments(**changed):
 
 
 @pytest.mark.parametrize(
-    "changed", [{}, {"image_size": (26, 37), "fitting": "published"}, {"image_size": (12, 12)}], ids=str
+    "changed",
+    [{}, {"image_size": (26, 37), "fitting": "published"}, {"image_size": (12, 12)}, {"patch_size": None}],
+    ids=str,
 )
 def test_what_we_save_transformers_loads(changed, tmp_path):
     arguments = stored_arguments(**changed)
@@ -182,6 +184,15 @@ def test_second_layer_of_a_stage_looks_across_the_windows_of_the_first():
     assert {int(n) for n in (first > 0).sum(-1)} == {9}
     assert {int(n) for n in (second > 0).sum(-1)} == {1, 2, 3, 4, 6, 9}
     assert not first[2 * 6 + 2, 3 * 6 + 3] and second[2 * 6 + 2, 3 * 6 + 3]
+
+
+@pytest.mark.parametrize("name", ["swin", "mvit"])
+@pytest.mark.parametrize(
+    ("size", "patch"), [((16, 16), 1), ((28, 28), 2), ((32, 32), 2), ((64, 48), 4), ((224, 224), 16)]
+)
+def test_small_sizes_derive_their_patches(name, size, patch):
+    with torch.device("meta"):
+        assert create(name, "nano", image_size=size, in_channels=1, num_classes=2).patch_size == patch
 
 
 def test_merging_takes_two_by_two_column_by_column_and_pads_odd_sides():

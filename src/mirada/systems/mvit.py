@@ -17,6 +17,7 @@ from mirada.errors import MiradaError
 from mirada.nn import MLP, Mean, StochasticDepth, rising_rates
 from mirada.nn.patches import Size, as_size
 from mirada.nn.pooled_attention import PooledAttention, halved
+from mirada.systems.cvt import first_stride
 from mirada.systems.registry import Card, one_of, register
 from mirada.systems.swin import start
 
@@ -38,12 +39,12 @@ EPS = 1e-6
             "heads": "concatenated, pooled by convolutions",
         },
         sizes={
-            "nano": {"dim": 32, "depths": (1, 1, 2), "num_heads": 1, "mlp_ratio": 2.0, "patch_size": 2},
-            "micro": {"dim": 48, "depths": (1, 2, 3), "num_heads": 1, "mlp_ratio": 2.0, "patch_size": 2},
-            "T": {"dim": 96, "depths": (1, 2, 5, 2), "num_heads": 1},
-            "S": {"dim": 96, "depths": (1, 2, 11, 2), "num_heads": 1},
-            "B": {"dim": 96, "depths": (2, 3, 16, 3), "num_heads": 1},
-            "L": {"dim": 144, "depths": (2, 6, 36, 4), "num_heads": 2, "widening": "mlp"},
+            "nano": {"dim": 32, "depths": (1, 1, 2), "num_heads": 1, "mlp_ratio": 2.0},
+            "micro": {"dim": 48, "depths": (1, 2, 3), "num_heads": 1, "mlp_ratio": 2.0},
+            "T": {"dim": 96, "depths": (1, 2, 5, 2), "num_heads": 1, "patch_size": 4},
+            "S": {"dim": 96, "depths": (1, 2, 11, 2), "num_heads": 1, "patch_size": 4},
+            "B": {"dim": 96, "depths": (2, 3, 16, 3), "num_heads": 1, "patch_size": 4},
+            "L": {"dim": 144, "depths": (2, 6, 36, 4), "num_heads": 2, "widening": "mlp", "patch_size": 4},
         },
         default_size="nano",
         when_to_use="Images whose objects vary in size; T to L with pretrained weights. Slower per step than a ViT.",
@@ -55,7 +56,8 @@ class MViT(nn.Module):
 
     dim         channels of the first stage; each further stage has twice as many, and twice as many heads
     depths      layers of each stage             num_heads   heads of the first stage
-    patch_size  stride of the first convolution, whose kernel has 2·patch_size − 1 pixels
+    patch_size  stride P of the first convolution, whose side is 2P − 1; None: the power of two that gives at most 256
+                tokens at `image_size`
     key_stride  of the pooling of keys and values in the first stage; each further stage has half of it, at least 1
     widening    where a stage's channels become twice as many: "attention" of its first layer; "mlp" of the last layer
                 before it (L)
@@ -78,7 +80,7 @@ class MViT(nn.Module):
         depths: Sequence[int] = (1, 2, 5, 2),
         num_heads: int = 1,
         mlp_ratio: float = 4.0,
-        patch_size: int = 4,
+        patch_size: int | None = None,
         key_stride: int = 4,
         widening: str = "attention",
         dropout: float = 0.0,
@@ -88,9 +90,10 @@ class MViT(nn.Module):
         if not depths or min(depths) < 1:
             raise MiradaError(f"depths={tuple(depths)}: every stage must have a layer")
         widths = one_of("widening", widening, {"attention": widened_by_attention, "mlp": widened_by_mlp})
-        self.patch_size, self.num_stages = patch_size, len(depths)
-        self.patches = nn.Conv2d(in_channels, dim, 2 * patch_size - 1, patch_size, padding=patch_size - 1)
-        grid = halved(as_size(image_size), patch_size)
+        size = as_size(image_size)
+        self.patch_size = stride = first_stride(size) if patch_size is None else patch_size
+        self.patches = nn.Conv2d(in_channels, dim, 2 * stride - 1, stride, padding=stride - 1)
+        grid = halved(size, stride)
         rates = iter(rising_rates(drop_path, sum(depths)))
         self.stages = nn.ModuleList()
         for stage, stage_widths in enumerate(widths(dim, depths)):

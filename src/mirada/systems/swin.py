@@ -15,13 +15,14 @@ from mirada.core import Attention, BiasTable, Concatenated, Windows
 from mirada.errors import MiradaError
 from mirada.nn import MLP, EncoderLayer, LinearPatches, Mean, StochasticDepth, pre_norm, rising_rates
 from mirada.nn.merging import PatchMerging
-from mirada.nn.patches import Size
+from mirada.nn.patches import Size, as_size
 from mirada.nn.windowed import Fitting, WindowedAttention, masked, published
+from mirada.systems.cvt import first_stride
 from mirada.systems.registry import Card, one_of, register
 
 FITTINGS: Mapping[str, Fitting] = {"masked": masked, "published": published}
-SMALL = {"patch_size": 2, "window_size": 4, "mlp_ratio": 2.0}
-LARGE = {"depths": (2, 2, 18, 2)}
+SMALL = {"window_size": 4, "mlp_ratio": 2.0}
+PUBLISHED = {"patch_size": 4, "depths": (2, 2, 18, 2)}
 
 
 @register(
@@ -40,10 +41,10 @@ LARGE = {"depths": (2, 2, 18, 2)}
         sizes={
             "nano": {"dim": 32, "depths": (2, 2, 2), "num_heads": (1, 2, 4), **SMALL},
             "micro": {"dim": 48, "depths": (2, 2, 2), "num_heads": (2, 4, 8), **SMALL},
-            "T": {"dim": 96, "depths": (2, 2, 6, 2), "num_heads": (3, 6, 12, 24)},
-            "S": {"dim": 96, "num_heads": (3, 6, 12, 24), **LARGE},
-            "B": {"dim": 128, "num_heads": (4, 8, 16, 32), **LARGE},
-            "L": {"dim": 192, "num_heads": (6, 12, 24, 48), **LARGE},
+            "T": {**PUBLISHED, "dim": 96, "depths": (2, 2, 6, 2), "num_heads": (3, 6, 12, 24)},
+            "S": {**PUBLISHED, "dim": 96, "num_heads": (3, 6, 12, 24)},
+            "B": {**PUBLISHED, "dim": 128, "num_heads": (4, 8, 16, 32)},
+            "L": {**PUBLISHED, "dim": 192, "num_heads": (6, 12, 24, 48)},
         },
         default_size="nano",
         when_to_use="Large images: cost grows with their area, not its square. T to L with pretrained weights.",
@@ -62,6 +63,7 @@ class Swin(nn.Module):
 
     dim          channels of the first stage; each further stage has twice as many
     depths       layers of each stage                 num_heads   heads of each stage
+    patch_size   pixels of a patch's side; None: the power of two that gives at most 256 tokens at `image_size`
     window_size  side of a window in tokens
     fitting      grids that windows do not fill: "masked": nobody looks at the padding, and an axis no longer than a
                  window is one window, not shifted; "published": zeros are looked at like tokens, and if either side is
@@ -85,7 +87,7 @@ class Swin(nn.Module):
         depths: Sequence[int] = (2, 2, 6, 2),
         num_heads: Sequence[int] = (3, 6, 12, 24),
         mlp_ratio: float = 4.0,
-        patch_size: int = 4,
+        patch_size: int | None = None,
         window_size: int = 7,
         fitting: str = "masked",
         dropout: float = 0.0,
@@ -94,7 +96,8 @@ class Swin(nn.Module):
         super().__init__()
         if not depths or len(depths) != len(num_heads):
             raise MiradaError(f"depths={tuple(depths)}, num_heads={tuple(num_heads)}: must name the same stages")
-        self.patch_size, self.num_stages = patch_size, len(depths)
+        self.patch_size = first_stride(as_size(image_size)) if patch_size is None else patch_size
+        self.num_stages = len(depths)
         fit = one_of("fitting", fitting, FITTINGS)
         table, half = (window_size, window_size), (window_size // 2, window_size // 2)
 
@@ -109,7 +112,7 @@ class Swin(nn.Module):
                 residual,
             )
 
-        self.patches = LinearPatches(in_channels, dim, patch_size, "pad")
+        self.patches = LinearPatches(in_channels, dim, self.patch_size, "pad")
         self.norm = nn.LayerNorm(dim)
         self.dropout = nn.Dropout(dropout)
         rates = iter(rising_rates(drop_path, sum(depths)))

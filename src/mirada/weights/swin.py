@@ -10,6 +10,7 @@ from mirada.core import Windows
 from mirada.errors import MiradaError
 from mirada.nn.patches import Size, as_size
 from mirada.nn.windowed import masked, published
+from mirada.systems.cvt import first_stride
 from mirada.weights.layout import KERNEL, Arguments, Entry, Layout, Shapes
 from mirada.weights.shapes import depth_of, ratio_of
 
@@ -129,7 +130,7 @@ def _transformers_config(arguments: Arguments) -> dict[str, Any]:
         "architectures": ["SwinForImageClassification"],
         "model_type": "swin",
         "image_size": size[0] if size[0] == size[1] else list(size),
-        "patch_size": arguments["patch_size"],
+        "patch_size": arguments["patch_size"] or first_stride(size),
         "num_channels": arguments["in_channels"],
         "embed_dim": arguments["dim"],
         "depths": list(arguments["depths"]),
@@ -149,7 +150,7 @@ def _transformers_config(arguments: Arguments) -> dict[str, Any]:
 def _must_mean_the_same(arguments: Arguments) -> None:
     """At this image size, that is: on grids that windows do not fill, transformers looks at the padding."""
     size, extent = as_size(arguments["image_size"]), arguments["window_size"]
-    side = arguments["patch_size"]
+    side = arguments["patch_size"] or first_stride(size)
     for stage in range(len(arguments["depths"])):
         grid = -(-size[0] // (side * 2**stage)), -(-size[1] // (side * 2**stage))
         if min(grid) < extent:
