@@ -88,7 +88,7 @@ class ViTHybrid(nn.Module):
         super().__init__()
         size, self.num_extra = as_size(image_size), 1
         make = one_of("backbone", backbone, {"cnn": small_cnn, "resnet": bit_resnet})
-        self.backbone, out_channels, self.stride = make(in_channels, width, stages, size)
+        self.backbone, out_channels, self.patch_size = make(in_channels, width, stages, size)
         self.patches = LinearPatches(out_channels, dim, 1)
         self.extra = ExtraTokens(dim, self.num_extra)
         self.position = Learned(self.grid(torch.empty(0, in_channels, *size, device="meta")), dim, self.num_extra)
@@ -112,7 +112,7 @@ class ViTHybrid(nn.Module):
 
     def grid(self, images_BCHW: Tensor) -> Size:
         """Rows and columns of the feature map: every stride rounds up."""
-        return -(-images_BCHW.shape[-2] // self.stride), -(-images_BCHW.shape[-1] // self.stride)
+        return -(-images_BCHW.shape[-2] // self.patch_size), -(-images_BCHW.shape[-1] // self.patch_size)
 
     def forward(self, images_BCHW: Tensor) -> Tensor:
         return self.head(self.features(images_BCHW))
