@@ -3,13 +3,16 @@
 from mirada.nn.decoder import Decoder, DecoderLayer
 from mirada.nn.embedding import TokenEmbedding
 from mirada.nn.encoder import Encoder, EncoderLayer
+from mirada.nn.merging import PatchMerging
 from mirada.nn.mlp import MLP, GatedMLP, QuickGELU
 from mirada.nn.norm import TokenBatchNorm
 from mirada.nn.patches import ConvPatches, ConvStem, LinearPatches, ShiftedPatches, image_of, patches_of
+from mirada.nn.pooled_attention import HeadPooling, PooledAttention
 from mirada.nn.pooling import AttentionPooling, ClassToken, Mean, SequencePooling
 from mirada.nn.recurrent import BahdanauDecoder, DecoderState, ElmanCell, LuongDecoder, RecurrentEncoder
 from mirada.nn.residual import LayerScale, PostNorm, PreNorm, StochasticDepth, post_norm, pre_norm, rising_rates
 from mirada.nn.tokens import ExtraTokens
+from mirada.nn.windowed import WindowedAttention
 
 __all__ = [
     "MLP",
@@ -26,10 +29,13 @@ __all__ = [
     "EncoderLayer",
     "ExtraTokens",
     "GatedMLP",
+    "HeadPooling",
     "LayerScale",
     "LinearPatches",
     "LuongDecoder",
     "Mean",
+    "PatchMerging",
+    "PooledAttention",
     "PostNorm",
     "PreNorm",
     "QuickGELU",
@@ -39,6 +45,7 @@ __all__ = [
     "StochasticDepth",
     "TokenBatchNorm",
     "TokenEmbedding",
+    "WindowedAttention",
     "image_of",
     "patches_of",
     "post_norm",
