@@ -15,6 +15,8 @@ import mirada
 from mirada.cli.app import app
 from mirada.config.load import load_config, merge
 from mirada.errors import MiradaError
+from mirada.report.contents import read_contents
+from mirada.report.facts import repeat_facts, training_facts
 from mirada.tasks.distillation import Teacher
 from mirada.train.checkpoint import load_model, load_tensors, save_tensors
 from mirada.train.stopping import Stopped, StopRequest
@@ -57,6 +59,9 @@ def test_teacher_and_its_checksum_are_written_down(photos, run, tmp_path):
     expected = hashlib.sha256((run / "best" / "model.safetensors").read_bytes()).hexdigest()
     assert distil == {"teacher": str(run), "kind": "soft", "weight": 0.3, "temperature": 3.0, "checksum": expected}
     assert folder.read_result()["teacher"] == str(run)
+    contents = read_contents(folder.path)
+    assert ("Teacher", str(run)) in training_facts(contents)["rows"]
+    assert f"--teacher {run} distil.kind=soft distil.weight=0.3" in repeat_facts(contents)["short"]
     model = load_model(folder.best)
     assert model(torch.zeros(1, 3, 8, 8)).shape == (1, 3)
 

@@ -37,6 +37,7 @@ def data_facts(run: Contents) -> dict:
                 " · ".join(f"{SIDES[side]} {num:,}" for side, num in run.counts.items() if num),
             ),
             *(graph_rows(data) if run.inputs == "graph" else image_rows(data)),
+            *([("Colours of the palette", f"{data['num_colours']:,}")] if run.inputs == "pixels" else []),
             ("Targets" if run.task == "regression" else "Classes", f"{len(targets or [])}"),
             ("Checksum", str(data.get("checksum", "–"))[:16]),
         ],
@@ -131,7 +132,10 @@ def training_facts(run: Contents) -> dict:
         ("Steps", f"{result['steps']:,}, best weights at step {result['best_step']:,}" if "steps" in result else "–"),
         (f"{run.nouns.capitalize()} seen", f"{result['images_seen']:,}" if "images_seen" in result else "–"),
     ]
-    sections = {name: run.section(name) for name in ("train", "augment", "data", "system", "baseline")}
+    teacher = run.section("distil").get("teacher")
+    rows += [("Teacher", str(teacher))] if teacher else []
+    names = ("train", "augment", "data", "system", "baseline", *(("distil",) if teacher else ()))
+    sections = {name: run.section(name) for name in names}
     unused = SETTINGS_OF_IMAGES if run.inputs == "graph" else {}
     settings = {
         name: [
@@ -162,6 +166,10 @@ def _options(run: Contents) -> list[str]:
     options = ["--system", shlex.quote(name)]
     if run.config.get("start"):
         options += ["--from", shlex.quote(str(run.config["start"]))]
+    distil = run.section("distil")
+    if distil.get("teacher"):
+        options += ["--teacher", shlex.quote(str(distil["teacher"]))]
+        options += [f"distil.{key}={_plain(distil[key])}" for key in ("kind", "weight", "temperature")]
     if run.config.get("preset"):
         options += ["--preset", shlex.quote(str(run.config["preset"]))]
     options += [f"train.{key}={_plain(train[key])}" for key in (*LENGTHS, "seed") if train.get(key) is not None]
