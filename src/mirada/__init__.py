@@ -17,6 +17,7 @@ _HOME = {
     "check": "mirada.verbs.check",
     "evaluate": "mirada.verbs.evaluate",
     "export": "mirada.verbs.export",
+    "generate": "mirada.verbs.generate",
     "load": "mirada.verbs.load",
     "predict": "mirada.verbs.predict",
     "record": "mirada.core",

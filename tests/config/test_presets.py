@@ -16,9 +16,8 @@ def test_a_preset_is_valid_and_its_model_can_be_built(name):
     assert config.preset == name and (config.train.minutes or config.train.epochs)
     side = 8 if name == "tiny-images" else 32
     shape = {} if name == "graph" else {"image_size": (side, side)}
-    model = systems.create(
-        config.system.name, config.system.size, **config.system.arguments, **shape, in_channels=3, num_classes=5
-    )
+    shape |= {} if name == "pixels" else {"num_classes": 5}
+    model = systems.create(config.system.name, config.system.size, **config.system.arguments, **shape, in_channels=3)
     assert sum(p.numel() for p in model.parameters()) < 2_000_000
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from mirada import __version__
-from mirada.cli import check, compare, evaluate, export, predict, presets, report, resume, systems, train
+from mirada.cli import check, compare, evaluate, export, generate, predict, presets, report, resume, systems, train
 from mirada.cli.failures import told
 
 app = typer.Typer(
@@ -54,6 +54,7 @@ for verb, words in (
     (compare.compare, "Train several systems on equal terms."),
     (evaluate.evaluate, "Measure a trained model on labelled images."),
     (predict.predict, "Say what a trained model sees in images."),
+    (generate.generate, "Draw new images, or complete given ones."),
     (report.report, "Write the report of a run again."),
     (export.export, "Write the model of a run as files for elsewhere."),
     (systems.systems, "List the models that can be trained, or show one."),

@@ -12,6 +12,7 @@ from rich.text import Text
 from mirada.cli.progress import NOUNS, clock
 from mirada.train.folder import RunFolder
 
+TRIVIAL = {"regression": "mean of the training images", "pixels": "frequencies of colours"}
 SIDES = {"test": "test {what}", "val": "validation {what} (the data has no test {what})"}
 
 
@@ -26,9 +27,12 @@ def show_run(run: RunFolder) -> None:
     table.add_row(*row_of(result))
     if run.baseline.is_finished:
         table.add_row(*row_of(run.baseline.read_result(), " (baseline)"))
-    trivial = "mean of the training images" if result["task"] == "regression" else "most frequent answer"
+    trivial = TRIVIAL.get(result["task"], "most frequent answer")
     table.add_row(trivial, "", f"{result['majority']:.4f}", "", "")
     print_table(table)
+    if "probe_accuracy" in result:
+        shares = f"{result['probe_accuracy']:.4f} (most frequent class: {result['probe_majority']:.4f})"
+        print(f"accuracy of a linear probe on the middle layer: {shares}")
     print(f"run     {run.path}")
     if run.report.exists():
         print(f"report  {run.report}")

@@ -59,17 +59,37 @@ def attention_pictures(run: Contents, rows: list[Row], reader: Reader) -> Attent
     images = torch.from_numpy(pixels).permute(0, 3, 1, 2).contiguous()
     statistics = run.data["normalisation"]
     inputs = Normalisation(tuple(statistics["mean"]), tuple(statistics["std"])).apply(images)
-    weights_BHNM, layer = _last_weights(model, inputs)
-    grid = tuple(model.grid(inputs))  # type: ignore[operator]
-    attention_BM, looks = _share_per_patch(weights_BHNM, grid, int(getattr(model, "num_extra", 0)))
-    relative = (attention_BM / attention_BM.mean(1, keepdim=True)).reshape(-1, *grid).double().numpy()
+    seen = last_attention(model, inputs)
+    relative, layer, looks, grid = seen.relative_BRC, seen.layer, seen.looks, seen.grid
     low, high = (float(end) for end in np.percentile(relative, [1, 99]))
     patch = getattr(model, "patch_size", None)
     overlays = [
         Overlay(tile, overlay(tile.picture, (values - low) / max(high - low, 1e-9), patch))
         for tile, values in zip(found, relative, strict=True)
     ]
-    return AttentionPictures(overlays, layer, looks, low, high, (grid[0], grid[1]))
+    return AttentionPictures(overlays, layer, looks, low, high, grid)
+
+
+@dataclass(frozen=True)
+class LastAttention:
+    """Of every image, how much the last layer looks at each patch: 1 is the share of an average patch."""
+
+    relative_BRC: np.ndarray  # rows and columns of patches
+    layer: str
+    looks: str
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        rows, columns = self.relative_BRC.shape[1:]
+        return rows, columns
+
+
+def last_attention(model: nn.Module, inputs: Tensor) -> LastAttention:
+    weights_BHNM, layer = _last_weights(model, inputs)
+    grid = tuple(model.grid(inputs))  # type: ignore[operator]
+    attention_BM, looks = _share_per_patch(weights_BHNM, grid, int(getattr(model, "num_extra", 0)))
+    relative = (attention_BM / attention_BM.mean(1, keepdim=True)).reshape(-1, *grid).double().numpy()
+    return LastAttention(relative, layer, looks)
 
 
 def overlay(picture: np.ndarray, strength: np.ndarray, patch_size: object = None) -> np.ndarray:

@@ -19,6 +19,7 @@ from mirada.report.held_out import Reader, open_held_out, picture_uri
 from mirada.report.labels import label_section
 from mirada.report.nodes import node_section
 from mirada.report.numbers import number_section
+from mirada.report.pixels import pixel_section
 from mirada.report.style import Drawing
 from mirada.train.files import write_atomically, write_text
 
@@ -29,15 +30,15 @@ SECTION_OF_TASK = {"single-label": class_section, "multi-label": label_section, 
 def build_report(run_path: str | Path) -> Path:
     """Write `<run>/report.html` and the figures; what is missing in the run is said in the report."""
     run = read_contents(run_path)
-    if run.task not in SECTION_OF_TASK:
+    if run.task not in SECTION_OF_TASK and run.inputs != "pixels":
         raise MiradaError(f"{run.folder.data}: the task {run.task!r} has no report.")
     page = {
         "run": run,
         "date": datetime.datetime.now().astimezone().strftime("%Y-%m-%d"),
         "headline": headline(run),
         "curves": learning_curves(run),
-        "scores": SECTION_OF_TASK[run.task](run) if run.result else None,
-        **(_pictures(run) if run.inputs == "image" else {"nodes": node_section(run)}),
+        "scores": SECTION_OF_TASK[run.task](run) if run.result and run.task in SECTION_OF_TASK else None,
+        **SECTION_OF_INPUTS[run.inputs](run),
         "data": facts.data_facts(run),
         "model": facts.model_facts(run),
         "training": facts.training_facts(run),
@@ -102,6 +103,17 @@ def _side_by_side(pictures: AttentionPictures) -> list[Tile]:
         for shown in pictures.overlays
         for tile in (shown.tile, Tile(shown.picture, shown.tile.name, (("", "attention"),), None))
     ]
+
+
+def _nodes(run: Contents) -> dict:
+    return {"nodes": node_section(run)}
+
+
+def _pixels(run: Contents) -> dict:
+    return {"pixels": pixel_section(run)}
+
+
+SECTION_OF_INPUTS = {"image": _pictures, "graph": _nodes, "pixels": _pixels}
 
 
 def _drawings(page: dict) -> list[Drawing]:

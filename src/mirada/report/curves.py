@@ -10,7 +10,7 @@ from mirada.report.contents import Contents
 from mirada.report.style import Drawing, Theme, draw
 from mirada.report.wording import PERCENT_METRICS, metric_title
 
-METRIC_OF_TASK = {"single-label": "accuracy", "multi-label": "f1", "regression": "r2"}
+METRIC_OF_TASK = {"single-label": "accuracy", "multi-label": "f1", "regression": "r2", "pixels": "bits_per_dimension"}
 
 
 def learning_curves(run: Contents) -> list[Drawing]:

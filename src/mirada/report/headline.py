@@ -10,6 +10,7 @@ from mirada.report.contents import Contents
 from mirada.report.paired import Difference, Mcnemar, compare
 from mirada.report.style import Drawing, Theme, draw
 from mirada.report.wording import (
+    LOWER_IS_BETTER,
     PERCENT_METRICS,
     decimal,
     duration,
@@ -27,6 +28,7 @@ TRIVIAL = {
     "accuracy": "Always answering the most frequent class",
     "f1": "Always answering the labels that most images have",
     "r2": "Always answering the mean",
+    "bits_per_dimension": "Knowing only how frequent each colour is",
 }
 
 
@@ -55,6 +57,8 @@ def verdict(run: Contents) -> str:
     """Who is ahead, and whether what was held out is enough to say so."""
     result, opponent = run.result, run.baseline
     assert result is not None
+    if run.inputs == "pixels":
+        return probe(result)
     if opponent is None:
         return "No baseline was trained, so nothing says whether a simpler model would do as well."
     if opponent.result is None:
@@ -82,9 +86,21 @@ def trivial(result: dict) -> str:
     """What no learning at all would reach, and whether the model is above it."""
     metric, floor = result["metric"], result["majority"]
     sentence = f"{TRIVIAL.get(metric, 'A constant answer')} gives {metric_value(metric, floor)}"
-    if result["low"] > floor:
+    is_better = result["high"] < floor if metric in LOWER_IS_BETTER else result["low"] > floor
+    if is_better:
         return f"{sentence}."
     return f"{sentence}: the model is not clearly better than that."
+
+
+def probe(result: dict) -> str:
+    """What a model of pixels knows of the classes that nobody told it."""
+    if "probe_accuracy" not in result:
+        return "Fewer bits are better: the model finds the images less surprising."
+    shares = [percent(result[name]) for name in ("probe_accuracy", "probe_majority")]
+    return (
+        f"A linear classifier on the features of its middle layer is right for {shares[0]} of held-out images, though "
+        f"no label was used to learn them; the most frequent class is {shares[1]}."
+    )
 
 
 def comparison(run: Contents) -> Drawing:
@@ -99,8 +115,10 @@ def comparison(run: Contents) -> Drawing:
     ends = [scale * end for _, entry in entries for end in (entry["low"], entry["high"], entry["value"])]
     known = [end for end in ends if math.isfinite(end)] or [0.0]
     room = max(0.25 * (max(known) - min(known)), 0.02 * scale)
-    # The intervals fill the axis, however far off the constant answer is; no metric goes beyond 1.
-    start, end = min(known) - room, min(max(known) + room, 1.01 * scale)
+    # The intervals fill the axis, however far off the constant answer is; no metric that should be high goes beyond 1.
+    most = math.inf if metric in LOWER_IS_BETTER else 1.01 * scale
+    trivial_name = "frequencies alone" if metric in LOWER_IS_BETTER else "constant answer"
+    start, end = min(known) - room, min(max(known) + room, most)
 
     def paint(figure: Figure, theme: Theme) -> None:
         axes = figure.subplots()
@@ -113,10 +131,12 @@ def comparison(run: Contents) -> Drawing:
         axes.set_xlim(start, end)
         if start <= scale * floor <= end:
             axes.plot([scale * floor], [len(entries)], "D", color=theme.third, markersize=7)
+        elif scale * floor > end:
+            axes.text(end, len(entries), f"{scale * floor:.3f} ▸", color=theme.third, va="center", ha="right")
         else:
             text = f"◂ {scale * floor:.1f}" if scale == 100 else f"◂ {scale * floor:.3f}"
             axes.text(start + 0.01 * (end - start), len(entries), text, color=theme.third, va="center")
-        axes.set_yticks(range(len(entries) + 1), [*(name for name, _ in entries), "constant answer"])
+        axes.set_yticks(range(len(entries) + 1), [*(name for name, _ in entries), trivial_name])
         axes.tick_params(axis="y", labelcolor=theme.ink, length=0)
         axes.set_ylim(len(entries) + 0.6, -0.75)
         axes.grid(visible=False, axis="y")
@@ -124,7 +144,7 @@ def comparison(run: Contents) -> Drawing:
         axes.set_xlabel(f"{metric_title(metric)}{' in %' if scale == 100 else ''}, with 95 % interval")
 
     alt = "; ".join(f"{name}: {result_sentence(entry)}" for name, entry in entries)
-    return draw("comparison", f"{alt}; constant answer: {metric_value(metric, floor)}", paint, 4.7, 2.2)
+    return draw("comparison", f"{alt}; {trivial_name}: {metric_value(metric, floor)}", paint, 4.7, 2.2)
 
 
 def _row(run: Contents) -> dict:
@@ -137,6 +157,7 @@ def _row(run: Contents) -> dict:
             ("Exact match", percent(result.get("exact_match", 0.0))),
         ],
         "r2": [(word.upper(), f"{result[word]:.4g}") for word in ("mae", "rmse") if word in result],
+        "bits_per_dimension": [("Probe", percent(result["probe_accuracy"]))] if "probe_accuracy" in result else [],
     }[result["metric"]]
     size = result.get("size") or (run.model or {}).get("size")
     return {

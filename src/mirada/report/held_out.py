@@ -38,7 +38,7 @@ def open_held_out(run: Contents) -> Reader:
     if data["kind"] in FILE_KINDS:
         size = tuple(data["image_size"])
         return Reader(run, lambda prediction: decode_image(prediction["name"], size))
-    table = open_source(data["source"], task=data["task"])
+    table = open_source(data["source"], task=data.get("labels", data["task"]))
     if table.checksum() != data["checksum"]:
         raise MiradaError(f"{data['source']}: changed since the run, so its images are no longer those of this run.")
     return Reader(run, lambda prediction: table.read(int(prediction["row"])))

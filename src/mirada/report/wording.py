@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-METRIC_TITLES = {"accuracy": "Accuracy", "f1": "F1", "r2": "R²"}
+METRIC_TITLES = {"accuracy": "Accuracy", "f1": "F1", "r2": "R²", "bits_per_dimension": "Bits per dimension"}
+LOWER_IS_BETTER = ("bits_per_dimension",)
 PERCENT_METRICS = ("accuracy",)
 
 
