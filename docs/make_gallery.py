@@ -1,0 +1,91 @@
+"""Write docs/gallery.md and its pictures: where the last layer of every attention system looks, on one photograph.
+
+    python docs/make_gallery.py                      about two minutes on two cores
+    python docs/make_gallery.py --steps 2 --out DIR  as the tests do
+
+Every system is trained for a moment on the sample set `photos` (which of two photographs is a patch from?), in its
+smallest size, and then shown a whole photograph: another size than it was trained at.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image
+from sklearn.datasets import load_sample_image
+
+from mirada import systems
+from mirada.data import Normalisation
+from mirada.report.attention import last_attention, overlay
+from mirada.train.checkpoint import load_model
+from mirada.verbs.train import train
+
+DOCS = Path(__file__).parent
+SIZE = (128, 192)  # height and width of the photograph
+STEPS = 80
+SMALL = ("nano", "micro", "mini")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--steps", type=int, default=STEPS, help="of training, for every system")
+    parser.add_argument("--out", type=Path, default=DOCS, help="where gallery.md and images/gallery/ are written")
+    args = parser.parse_args()
+    pictures = args.out / "images" / "gallery"
+    pictures.mkdir(parents=True, exist_ok=True)
+    photo = np.asarray(Image.fromarray(load_sample_image("flower.jpg")).resize(SIZE[::-1], Image.Resampling.LANCZOS))
+    Image.fromarray(photo).save(pictures / "photo.png")
+    sections = [HEAD.format(steps=args.steps)]
+    for name in attention_systems():
+        sections.append(section(name, args.steps, photo, pictures))
+        print(name, flush=True)
+    (args.out / "gallery.md").write_text("\n".join(sections), encoding="utf-8")
+
+
+HEAD = """# Gallery: where every system looks
+
+![The photograph](images/gallery/photo.png)
+
+Made by `python docs/make_gallery.py`: the smallest size of every attention system, trained for {steps} steps to tell
+patches of two photographs apart, looks at the whole of one. The more orange, the more the last attention layer looks
+there; full colour is the 99th percentile. So short a training makes no good model: the pictures show that every system
+can be recorded, at any size, whatever kernel runs, not what a trained one has learned.
+"""
+
+
+def attention_systems() -> list[str]:
+    return [name for name, card in systems.cards().items() if card.inputs == "image" and card.parts]
+
+
+def small_size(name: str) -> str:
+    sizes = systems.card(name).sizes
+    return next((size for size in SMALL if size in sizes), next(iter(sizes)))
+
+
+def section(name: str, steps: int, photo: np.ndarray, pictures: Path) -> str:
+    card, size = systems.card(name), small_size(name)
+    with tempfile.TemporaryDirectory() as folder:
+        settings = [f"train.steps={steps}", "train.evaluations=1", "baseline.name=none", "train.batch_size=32"]
+        run = train("photos", system=f"{name}:{size}", settings=settings, out=Path(folder) / "run")
+        model, statistics = load_model(run.best).eval(), run.read_data()["normalisation"]
+    image = torch.from_numpy(photo.copy()).permute(2, 0, 1)[None]
+    inputs = Normalisation(tuple(statistics["mean"]), tuple(statistics["std"])).apply(image)
+    seen = last_attention(model, inputs)
+    relative = seen.relative_BRC[0]
+    low, high = np.percentile(relative, [1, 99])
+    strength = (relative - low) / max(high - low, 1e-9)
+    Image.fromarray(overlay(photo, strength)).save(pictures / f"{name}.png")
+    parts = "; ".join(f"{part}: {words}" for part, words in card.parts.items())
+    return (
+        f"## {card.title}\n\n![Attention of {card.title}](images/gallery/{name}.png)\n\n"
+        f"`{name}:{size}`. {card.summary} {card.paper}.\n\n"
+        f"Parts: {parts}. Shown: `{seen.layer}`, {seen.looks}, {seen.grid[0]} × {seen.grid[1]} patches.\n"
+    )
+
+
+if __name__ == "__main__":
+    main()
