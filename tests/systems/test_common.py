@@ -9,6 +9,7 @@ from tests.systems.common_checks import CHECKS, maker
 IMAGE_SYSTEMS = [name for name, card in cards().items() if card.inputs == "image"]
 REQUIRED = {"image": {"image_size": (32, 32), "in_channels": 3, "num_classes": 10}}
 REQUIRED["graph"] = {"in_channels": 11, "num_classes": 3}
+REQUIRED["volume"] = {"volume_size": (16, 32, 32), "in_channels": 3, "num_classes": 10}
 REQUIRED["pixels"] = {"image_size": (16, 16), "in_channels": 3}
 
 

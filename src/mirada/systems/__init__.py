@@ -17,6 +17,7 @@ from mirada.systems.resnet import ResNet
 from mirada.systems.swin import Swin
 from mirada.systems.t2t_vit import T2TViT
 from mirada.systems.vit import ViT
+from mirada.systems.vit_3d import ViT3D
 from mirada.systems.vit_hybrid import ViTHybrid
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "Swin",
     "T2TViT",
     "ViT",
+    "ViT3D",
     "ViTHybrid",
     "card",
     "cards",

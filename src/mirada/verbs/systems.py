@@ -23,6 +23,8 @@ def size_table(
     data: dict = {"in_channels": in_channels, "num_classes": num_classes}
     if card.inputs == "image":
         data["image_size"] = image_size
+    if card.inputs == "volume":
+        data["volume_size"] = (image_size[0], *image_size)
     rows = []
     for size, arguments in card.sizes.items():
         row = {"size": size, "arguments": dict(arguments), "is_default": size == card.default_size, "reason": ""}
