@@ -2,11 +2,13 @@
 
 import pytest
 import torch
+from transformers import DeiTConfig, DeiTForImageClassificationWithTeacher
 
 from mirada.core import record
 from mirada.errors import MiradaError
 from mirada.systems import card, create
 from tests.systems.common_checks import CHECKS, CLASSES, images, maker
+from tests.weights.references import saved, shaken
 
 PLAIN = {"Ti/16": 5_717_416, "S/16": 22_050_664, "B/16": 86_567_656}
 DISTILLED = {"Ti/16-distilled": 5_910_800, "S/16-distilled": 22_436_432, "B/16-distilled": 87_338_192}
@@ -49,6 +51,17 @@ def test_both_tokens_are_in_front_of_the_patches():
     assert model.num_extra == 2
     assert maps[0].shape[-2:] == (2 + rows * columns,) * 2
     assert model.position.weight.shape == (2 + rows * columns, 24)
+
+
+def test_both_outputs_in_training_equal_transformers(tmp_path):
+    shape = {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 40}
+    size = {"image_size": 20, "patch_size": 4, "num_channels": 5, "num_labels": 7}
+    theirs = shaken(DeiTForImageClassificationWithTeacher(DeiTConfig(**shape, **size, hidden_dropout_prob=0.0)))
+    ours = saved(theirs, tmp_path).model().train()
+    ours.is_taught = True
+    x = torch.randn(3, 5, 20, 20)
+    found, expected = ours(x), theirs(x)
+    torch.testing.assert_close(found, (expected.cls_logits, expected.distillation_logits), rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("check", ["learns_with_every_parameter", "recording", "saves_and_loads"])
