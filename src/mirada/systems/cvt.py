@@ -45,9 +45,7 @@ PUBLISHED: dict[str, object] = {"patch_size": 4, "mlp_ratio": 4.0}
         },
         default_size="micro",
         when_to_use="Where a plain ViT lacks data: convolutions bring locality, attention the view of the whole.",
-        cannot={
-            "learns_with_every_parameter": "the last layer's query convolution serves tokens that nobody reads"
-        },
+        cannot={"learns_with_every_parameter": "the last layer's query convolution serves tokens that nobody reads"},
         tiny={"dims": (8, 16, 24), "depths": (1, 1, 2), "num_heads": (1, 2, 3), "mlp_ratio": 2.0, "patch_size": 2},
     )
 )
