@@ -17,15 +17,19 @@ import numpy as np
 import torch
 from PIL import Image
 from sklearn.datasets import load_sample_image
+from torch import nn
+from torch.nn import functional as F
 
 from mirada import systems
+from mirada.core import record
 from mirada.data import Normalisation
-from mirada.report.attention import last_attention, overlay
+from mirada.report.attention import LastAttention, last_attention, overlay
 from mirada.train.checkpoint import load_model
 from mirada.verbs.train import train
 
 DOCS = Path(__file__).parent
 SIZE = (128, 192)  # height and width of the photograph
+PIXELS = (16, 24)  # of it, for systems whose tokens are pixels
 STEPS = 80
 SMALL = ("nano", "micro", "mini")
 
@@ -58,7 +62,7 @@ can be recorded, at any size, whatever kernel runs, not what a trained one has l
 
 
 def attention_systems() -> list[str]:
-    return [name for name, card in systems.cards().items() if card.inputs == "image" and card.parts]
+    return [name for name, card in systems.cards().items() if card.inputs in ("image", "pixels") and card.parts]
 
 
 def small_size(name: str) -> str:
@@ -72,9 +76,8 @@ def section(name: str, steps: int, photo: np.ndarray, pictures: Path) -> str:
         settings = [f"train.steps={steps}", "train.evaluations=1", "baseline.name=none", "train.batch_size=32"]
         run = train("photos", system=f"{name}:{size}", settings=settings, out=Path(folder) / "run")
         model, statistics = load_model(run.best).eval(), run.read_data()["normalisation"]
-    image = torch.from_numpy(photo.copy()).permute(2, 0, 1)[None]
-    inputs = Normalisation(tuple(statistics["mean"]), tuple(statistics["std"])).apply(image)
-    seen = last_attention(model, inputs)
+    normalise = Normalisation(tuple(statistics["mean"]), tuple(statistics["std"])).apply
+    seen = (last_pixels_attention if card.inputs == "pixels" else last_attention)(model, normalise(as_batch(photo)))
     relative = seen.relative_BRC[0]
     low, high = np.percentile(relative, [1, 99])
     strength = (relative - low) / max(high - low, 1e-9)
@@ -85,6 +88,23 @@ def section(name: str, steps: int, photo: np.ndarray, pictures: Path) -> str:
         f"`{name}:{size}`. {card.summary} {card.paper}.\n\n"
         f"Parts: {parts}. Shown: `{seen.layer}`, {seen.looks}, {seen.grid[0]} × {seen.grid[1]} patches.\n"
     )
+
+
+def as_batch(photo: np.ndarray) -> torch.Tensor:
+    return torch.from_numpy(photo.copy()).permute(2, 0, 1)[None]
+
+
+@torch.inference_mode()
+def last_pixels_attention(model: nn.Module, photo_1CHW: torch.Tensor) -> LastAttention:
+    """Where a model that writes pixel by pixel looks when it writes the last one, on the photograph in few pixels."""
+    small_1CHW = F.adaptive_avg_pool2d(photo_1CHW, PIXELS)
+    with record(model, layers=[-1], queries=[-1]) as maps:
+        model(small_1CHW)
+    (layer,) = maps.names
+    # It reads a start token and then all pixels but the last.
+    share_N = torch.cat([maps[layer][0, :, 0, 1:].mean(0), torch.zeros(1)])
+    relative = (share_N / share_N.mean()).reshape(1, *PIXELS).double().numpy()
+    return LastAttention(relative, layer, "the last pixel as it is written")
 
 
 if __name__ == "__main__":
