@@ -110,3 +110,13 @@ def test_another_system_is_refused_before_anything_is_written(run, photos, tmp_p
     with pytest.raises(MiradaError, match="there is no such file"):
         mirada.train(photos, start=tmp_path / "none", settings=FEW, out=tmp_path / "new")
     assert not (tmp_path / "new").exists()
+
+
+def test_a_model_of_pixels_starts_from_another_with_its_palette(photos, other_photos, tmp_path):
+    settings = ("train.steps=2", "train.evaluations=1", "train.batch_size=8", "data.image_size=[4, 4]")
+    small = ("system.arguments.dim=8", "system.arguments.depth=1", "system.arguments.num_colours=8")
+    first = mirada.train(photos, system="image_gpt", settings=(*settings, *small), out=tmp_path / "first")
+    second = mirada.train(other_photos, start=first.path, settings=settings, out=tmp_path / "second")
+    assert json.loads(second.start.read_text())["adapted"] == []
+    palettes = [load_model(run.best).palette_TC for run in (first, second)]
+    assert torch.equal(*palettes)

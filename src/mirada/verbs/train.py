@@ -57,15 +57,18 @@ def plan(given: dict, preset: str | None, watcher: Watcher) -> tuple[Config, Any
         raise MiradaError(
             "no data is named; give a folder, a table, a graph or a sample set, for example `mirada train digits`."
         )
+    checkpoint = None if first.start is None else read_checkpoint(first.start)
     name = preset or first.preset
-    asked = first if name is None else resolve(read_preset(name), given)
+    if checkpoint is not None:
+        asked = resolve({"system": checkpoint.settings}, given)
+    else:
+        asked = first if name is None else resolve(read_preset(name), given)
     prepared = prepare_data(first.data, asked.system, progress=watcher.loads)
     if name is None:
         name, why = prepared.preset()
         watcher.says(f"Preset {name}: {why}.")
     length = {} if _has_length(given) else {"train": {"minutes": DEFAULT_MINUTES}}
     layers = [length, read_preset(name)]
-    checkpoint = None if first.start is None else read_checkpoint(first.start)
     if checkpoint is not None:
         layers[1].pop("system", None)  # nothing of it is for the model of the checkpoint
         layers.append(start_settings(checkpoint, resolve(*layers).train.learning_rate))
@@ -88,6 +91,8 @@ def resume(run: str | Path, *, watcher: Watcher | None = None, stop: StopRequest
     saved = folder.read_data() if folder.data.exists() else None
     prepared = prepare_data(config.data, config.system, saved=saved, progress=watcher.loads)
     if saved is None:  # it was stopped before this was written
+        if config.start is not None:
+            prepared = normalised_as(read_checkpoint(config.start), prepared)
         write_json(folder.data, prepared.describe())
     return carry_out(folder, config, prepared, watcher, stop)
 

@@ -52,7 +52,8 @@ def adapted(
     model: nn.Module, arguments: Mapping[str, Any], checkpoint: Checkpoint, class_names: tuple[str, ...] = ()
 ) -> tuple[dict[str, Tensor], list[Adapted]]:
     """What `load_adapted` loads and tells, without loading it: an outline of the model is enough."""
-    heads = head_names(checkpoint.system, arguments) if other_classes(checkpoint, arguments, class_names) else set()
+    is_other = "num_classes" in arguments and other_classes(checkpoint, arguments, class_names)
+    heads = head_names(checkpoint.system, arguments) if is_other else set()
     channels = checkpoint.all_arguments["in_channels"], arguments["in_channels"]
     resizings = dict(_resizings(checkpoint.outline(), model, channels))
     state, rows = dict(checkpoint.state), []
