@@ -195,6 +195,14 @@ def test_small_sizes_derive_their_patches(name, size, patch):
         assert create(name, "nano", image_size=size, in_channels=1, num_classes=2).patch_size == patch
 
 
+def test_weights_start_as_published_unless_the_model_is_narrower():
+    published = create("swin", "T", image_size=(32, 32), in_channels=3, num_classes=10, depths=(1, 1), num_heads=(3, 6))
+    narrow = create("swin", "nano", image_size=(32, 32), in_channels=3, num_classes=10)
+    first, narrow_first = (model.stages[0].layers[0].mlp.inner.expand for model in (published, narrow))
+    assert abs(first.weight.std() - 0.02) < 0.002 and not first.bias.any()
+    assert abs(narrow_first.weight.std() - (2 / (32 + 64)) ** 0.5) < 0.01
+
+
 def test_merging_takes_two_by_two_column_by_column_and_pads_odd_sides():
     merging = PatchMerging(1, 4)
     with torch.no_grad():

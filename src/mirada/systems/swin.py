@@ -22,6 +22,7 @@ from mirada.systems.registry import Card, one_of, register
 
 FITTINGS: Mapping[str, Fitting] = {"masked": masked, "published": published}
 SMALL = {"window_size": 4, "mlp_ratio": 2.0}
+PUBLISHED_DIM = 96
 PUBLISHED = {"patch_size": 4, "depths": (2, 2, 18, 2)}
 
 
@@ -72,7 +73,8 @@ class Swin(nn.Module):
     drop_path    probability with which the last layer's branches are skipped; it rises from 0 at the first
 
     Images are padded with zeros right and below to whole patches, and odd grids likewise before tokens merge. Started
-    as in the published code: truncated normal(0, 0.02) weights, zero biases, the patches' as torch does.
+    as in the published code: truncated normal(0, 0.02) weights, zero biases, the patches' as torch does; but with a dim
+    below the published 96, layers start Xavier uniform: 0.02 is so little there that they learn much more slowly.
     """
 
     num_extra = 0
@@ -125,7 +127,8 @@ class Swin(nn.Module):
         self.last_norm = nn.LayerNorm(width)
         self.pooling = Mean()
         self.head = nn.Linear(width, num_classes)
-        self.stages.apply(start)
+        if dim >= PUBLISHED_DIM:
+            self.stages.apply(start)
         self.head.apply(start)
         self.patches.projection.reset_parameters()
 
