@@ -149,3 +149,9 @@ def test_settings_make_the_same_model(odd):
     settings = checkpoint.settings
     again = all_arguments("vit", settings["size"], **settings["arguments"], **SOURCE)
     assert again == dict(checkpoint.arguments)
+
+
+def test_a_derived_patch_size_stays_at_another_image_size():
+    arguments = {"image_size": (32, 32), "in_channels": 3, "num_classes": 7, "patch_size": None}
+    checkpoint = Checkpoint("there", "mirada", "vit", arguments, {}, size="nano")
+    assert checkpoint.settings == {"name": "vit", "size": "nano", "arguments": {"patch_size": 4}}

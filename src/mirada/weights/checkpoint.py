@@ -35,7 +35,11 @@ class Checkpoint:
 
     @property
     def all_arguments(self) -> dict[str, Any]:
-        return all_arguments(self.system, self.size, **self.arguments)
+        """With a patch size that was derived from the image size written out, as the image size may change."""
+        resolved = all_arguments(self.system, self.size, **self.arguments)
+        if "patch_size" in resolved and resolved["patch_size"] is None:
+            resolved["patch_size"] = getattr(self.outline(), "patch_size", None)
+        return resolved
 
     @property
     def settings(self) -> dict[str, Any]:

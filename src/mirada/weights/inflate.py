@@ -12,7 +12,6 @@ import torch
 from mirada.errors import MiradaError
 from mirada.nn.patches import as_size
 from mirada.systems.registry import all_arguments
-from mirada.systems.vit import derived_patch_size
 from mirada.weights.checkpoint import Checkpoint
 
 FITTING = {"stem": "linear", "position": "learned", "attention": "standard"}
@@ -34,7 +33,7 @@ def inflated(checkpoint: Checkpoint, *, num_slices: int, patch_slices: int) -> C
         "vit_3d",
         **{name: before[name] for name in KEPT},
         volume_size=(num_slices, *size),
-        patch_size=before["patch_size"] or derived_patch_size(size),
+        patch_size=before["patch_size"],
         patch_slices=patch_slices,
         class_tokens=rows,
     )
