@@ -12,15 +12,18 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from transformers import ImageGPTForCausalImageModeling
 from typer.testing import CliRunner
 
 import mirada
 from mirada.cli.app import app
+from mirada.data import Normalisation
 from mirada.errors import MiradaError
 from mirada.train.folder import RunFolder
 from mirada.train.stopping import Stopped, StopRequest
 from mirada.verbs.prepare_pixels import small_size
 from mirada.verbs.train import Watcher, resume, train
+from mirada.weights import read_checkpoint
 from tests.graphs import make_graph
 
 TINY = ("system.arguments.dim=16", "system.arguments.depth=2", "system.arguments.num_heads=2")
@@ -172,6 +175,38 @@ def test_completion_begins_with_the_image(run, tmp_path):
 
 def _batch(image: np.ndarray) -> torch.Tensor:
     return torch.from_numpy(image.transpose(2, 0, 1)[None].copy())
+
+
+def test_exports_go_on_drawing_and_transformers_reads_them(own_run, tmp_path):
+    mirada.export(own_run, out=tmp_path / "plain")
+    drawn = [
+        mirada.generate(place, tmp_path / "a.png", count=2, device="cpu") for place in (own_run, tmp_path / "plain")
+    ]
+    assert drawn[0].read_bytes() == drawn[1].read_bytes()
+    mirada.export(own_run, to="transformers", out=tmp_path / "theirs")
+    ours = mirada.load(own_run, device="cpu").model
+    theirs = ImageGPTForCausalImageModeling.from_pretrained(tmp_path / "theirs").eval()
+    read_BN = torch.randint(0, 17, (2, 24))
+    torch.testing.assert_close(theirs(read_BN).logits, ours.next_logits(read_BN), atol=1e-5, rtol=1e-5)
+    again = read_checkpoint(tmp_path / "theirs")
+    images = torch.rand(2, 3, 6, 4)
+    own, other = (Normalisation(*n).apply(images) for n in (_statistics(own_run), again.normalisation))
+    assert torch.equal(again.model().colours_of(other), ours.colours_of(own))
+
+
+def _statistics(run: Path) -> tuple:
+    saved = json.loads((run / "data.json").read_text("utf-8"))["normalisation"]
+    return tuple(saved["mean"]), tuple(saved["std"])
+
+
+def test_training_goes_on_from_a_run(own_run, patterns, tmp_path):
+    path = mirada.train(
+        patterns, start=own_run, settings=["train.steps=2", "train.device=cpu"], out=tmp_path / "b"
+    ).path
+    first, second = (mirada.load(place, device="cpu").model for place in (own_run, path))
+    torch.testing.assert_close(first.palette_TC, second.palette_TC)
+    moved = (first.embedding.weight - second.embedding.weight).abs().max()
+    assert 0 < moved < 0.02  # two small steps from there, not from a new start
 
 
 @pytest.mark.parametrize(

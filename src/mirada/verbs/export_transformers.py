@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from torch import Tensor
+
 from mirada.errors import MiradaError
 from mirada.systems.registry import all_arguments
 from mirada.train.checkpoint import save_tensors
@@ -30,14 +32,16 @@ def write_transformers(trained: Trained, described: dict, folder: Path) -> list[
         layout = layout_for(model["system"], "transformers")
         if layout.config is None:
             raise MiradaError(f"system {model['system']!r} cannot be described to transformers")
-        config = layout.config(arguments) | labels(trained.data)
+        config = layout.config(arguments) | ({} if trained.data["task"] == "pixels" else labels(trained.data))
         tensors = layout.to_theirs(trained.model.state_dict(), arguments)
     except MiradaError as error:
         raise MiradaError(f"{trained.folder.path}: {str(error).removesuffix('.')}.") from error
+    palette = tensors.pop("palette", None)
     names = ("config.json", "model.safetensors", "preprocessor_config.json")
     write_json(folder / names[0], config)
     save_tensors(folder / names[1], tensors)
-    write_json(folder / names[2], processor(trained.data))
+    described = processor(trained.data) if palette is None else pixel_processor(trained, palette)
+    write_json(folder / names[2], described)
     return [folder / name for name in names]
 
 
@@ -48,6 +52,20 @@ def labels(data: dict) -> dict[str, Any]:
         "label2id": {name: number for number, name in enumerate(names)},
         "problem_type": PROBLEMS[data["task"]],
         "dtype": "float32",
+    }
+
+
+def pixel_processor(trained: Trained, palette_TC: Tensor) -> dict[str, Any]:
+    """Image GPT's colours are `clusters` there, of pixels between −1 and 1."""
+    colours_TC = 2 * trained.normalisation.undo(palette_TC.cpu()[..., None, None])[..., 0, 0] - 1
+    height, width = trained.data["image_size"]
+    return {
+        "image_processor_type": "ImageGPTImageProcessor",
+        "clusters": colours_TC.tolist(),
+        "do_color_quantize": True,
+        "do_normalize": True,
+        "do_resize": True,
+        "size": {"height": height, "width": width},
     }
 
 

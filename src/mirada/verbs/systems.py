@@ -21,8 +21,10 @@ def size_table(
     """
     card = systems.card(name)
     data: dict = {"in_channels": in_channels, "num_classes": num_classes}
-    if card.inputs == "image":
+    if card.inputs in ("image", "pixels"):
         data["image_size"] = image_size
+    if card.inputs == "pixels":
+        del data["num_classes"]
     if card.inputs == "volume":
         data["volume_size"] = (image_size[0], *image_size)
     rows = []

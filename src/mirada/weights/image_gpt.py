@@ -45,6 +45,8 @@ def _arguments(config: Mapping[str, Any], shapes: Shapes) -> dict[str, Any]:
 
 
 def _config(arguments: Arguments) -> dict[str, Any]:
+    if arguments["in_channels"] != PALETTE_CHANNELS:
+        raise MiradaError(f"images of {arguments['in_channels']} channels: the palette of transformers has three")
     height, width = arguments["image_size"]
     dropout = arguments["dropout"]
     return {
