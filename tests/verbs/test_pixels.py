@@ -179,10 +179,9 @@ def _batch(image: np.ndarray) -> torch.Tensor:
 
 def test_exports_go_on_drawing_and_transformers_reads_them(own_run, tmp_path):
     mirada.export(own_run, out=tmp_path / "plain")
-    drawn = [
-        mirada.generate(place, tmp_path / "a.png", count=2, device="cpu") for place in (own_run, tmp_path / "plain")
-    ]
-    assert drawn[0].read_bytes() == drawn[1].read_bytes()
+    drawn = mirada.generate(own_run, tmp_path / "a.png", count=2, device="cpu")
+    redrawn = mirada.generate(tmp_path / "plain", tmp_path / "b.png", count=2, device="cpu")
+    assert drawn.read_bytes() == redrawn.read_bytes()
     mirada.export(own_run, to="transformers", out=tmp_path / "theirs")
     ours = mirada.load(own_run, device="cpu").model
     theirs = ImageGPTForCausalImageModeling.from_pretrained(tmp_path / "theirs").eval()
