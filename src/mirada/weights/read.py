@@ -50,7 +50,10 @@ def download(hub_id: str) -> Path:
     try:
         return Path(snapshot_download(hub_id, allow_patterns=list(WANTED)))
     except Exception as error:  # the hub's library raises many types
-        reason = " ".join(str(error).split())[:200]
+        first: BaseException = error
+        while first.__cause__ is not None:  # "no such host" stands behind pages about caches
+            first = first.__cause__
+        reason = (str(first).splitlines() or [type(first).__name__])[0][:120].rstrip(". ")
         raise MiradaError(
             f"{hub_id}: is no local path, and cannot be fetched from the Hugging Face hub ({reason}); "
             f"check the name and the network, or give a folder with config.json and model.safetensors."
