@@ -18,7 +18,19 @@ from mirada.verbs import train as training
 from tests.graphs import make_graph
 from tests.verbs.trained_run import TINY
 
-VERBS = ("check", "train", "resume", "compare", "evaluate", "predict", "report", "export", "systems", "presets")
+VERBS = (
+    "check",
+    "train",
+    "resume",
+    "compare",
+    "evaluate",
+    "predict",
+    "generate",
+    "report",
+    "export",
+    "systems",
+    "presets",
+)
 
 
 def test_version(mirada):
@@ -150,6 +162,7 @@ def test_presets_lists_and_shows(mirada):
         "graph",
         "large-images",
         "medium-data",
+        "pixels",
         "small-data",
         "tiny-images",
     ]
