@@ -105,12 +105,16 @@ def random_erase(
     """
     B, _, H, W = images_BCHW.shape
     share, aspect, chance = torch.rand(3, B, generator=generator)
-    share = area[0] + share * (area[1] - area[0])
-    aspect = torch.exp((aspect * 2 - 1) * math.log(3.0))
+    chosen = (chance < probability).nonzero()[:, 0]
+    if len(chosen) == 0:
+        return images_BCHW
+    share = area[0] + share[chosen] * (area[1] - area[0])
+    aspect = torch.exp((aspect[chosen] * 2 - 1) * math.log(3.0))
     height = (torch.sqrt(share * aspect) * H).round().clamp(1, H).long()
     width = (torch.sqrt(share / aspect) * W).round().clamp(1, W).long()
-    mask_BHW = random_boxes(height, width, (H, W), generator) & (chance < probability)[:, None, None]
-    return images_BCHW.masked_fill(mask_BHW[:, None].to(images_BCHW.device), 0)
+    kept_bHW = ~random_boxes(height, width, (H, W), generator).to(images_BCHW.device)
+    chosen = chosen.to(images_BCHW.device)
+    return images_BCHW.index_copy(0, chosen, images_BCHW.index_select(0, chosen) * kept_bHW[:, None])
 
 
 def random_boxes(
