@@ -36,6 +36,7 @@ def test_wrong_words_are_named(words: str, part: str) -> None:
         (("vit",), 3, "needs two or more"),
         (("vit", "cnn", "vit"), 3, "'vit': is there twice"),
         (("vit", "cnn"), 0, "must be 1 or more"),
+        (("vit train.epochs=9", "cnn"), 3, "sets its own length"),
     ],
 )
 def test_contests_that_cannot_be(entrants: tuple[str, ...], seeds: int, part: str) -> None:

@@ -85,6 +85,8 @@ def test_what_is_missing_is_said(tmp_path: Path) -> None:
         compare(out=tmp_path)
     with pytest.raises(MiradaError, match="no data is named"):
         compare(["vit", "cnn"])
+    with pytest.raises(MiradaError, match=r"train\.steps: the budget of all"):
+        compare(["vit", "cnn"], "digits", minutes=1, settings=["train.steps=2"])
     with pytest.raises(MiradaError, match="'vitt'"):
         compare(["vitt", "cnn"], "digits", settings=SETTINGS, out=tmp_path / "c")
     assert not (tmp_path / "c").exists()

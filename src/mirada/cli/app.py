@@ -41,7 +41,7 @@ def mirada(
       mirada predict runs/vit-photos new/  use it
 
     A source of data is a folder with a folder per class, a .csv, .tsv or .parquet table of paths and labels, an .npz
-    archive, a folder of IDX files, or a sample set: digits, photos. A graph is
+    archive, a folder of IDX files, a data set of Hugging Face, or a sample set: digits, photos. A graph is
     a folder with edges.csv and nodes.csv, or with the files ind.* of Planetoid.
     """
 

@@ -93,5 +93,9 @@ def require_contest(contest: Contest) -> None:
     twice = next((entrant.label for entrant in entrants if slugs.count(entrant.slug) > 1), None)
     if twice is not None:
         raise MiradaError(f"{twice!r}: is there twice; give every entrant another size or other settings.")
+    lengths = tuple(f"train.{unit}=" for unit in ("epochs", "steps", "minutes"))
+    longer = next((entrant.label for entrant in entrants if any(s.startswith(lengths) for s in entrant.settings)), None)
+    if longer is not None:
+        raise MiradaError(f"{longer!r}: sets its own length of training; all get the same, outside the quotes.")
     if contest.seeds < 1:
         raise MiradaError(f"--seeds {contest.seeds}: must be 1 or more.")

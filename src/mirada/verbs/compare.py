@@ -95,8 +95,10 @@ def _asked(
         return ContestFolder(Path(out)).read()
     if data is None:
         raise MiradaError("no data is named; say --data and a folder, a table or a sample set, such as --data digits.")
-    if minutes is None and not set(LENGTHS) & set(parse_settings(settings).get("train", {})):
-        minutes = DEFAULT_MINUTES
+    lengths = sorted(set(LENGTHS) & set(parse_settings(settings).get("train", {})))
+    if lengths and (minutes is not None or lengths == ["minutes"]):
+        raise MiradaError(f"train.{lengths[0]}: the budget of all is --minutes, or else train.steps or train.epochs.")
+    minutes = DEFAULT_MINUTES if minutes is None and not lengths else minutes
     contest = Contest(str(data), tuple(entrants), seeds, settings, preset, minutes)
     require_contest(contest)
     return contest
@@ -161,7 +163,7 @@ def _flops(config: Config, prepared: AnyPrepared) -> int | None:
         return None
     torch.manual_seed(0)
     image = torch.zeros(1, arguments["in_channels"], *arguments["image_size"])
-    return count_flops(new_model(config, prepared), image)
+    return count_flops(prepared.attached(new_model(config, prepared), torch.device("cpu")), image)
 
 
 def _train(
