@@ -3,7 +3,6 @@
 import csv
 import json
 import shutil
-import signal
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,10 +14,10 @@ import mirada
 from mirada.data.graphs import open_graph
 from mirada.errors import MiradaError
 from mirada.train.folder import RunFolder
-from mirada.train.loop import Progress
 from mirada.train.stopping import Stopped, StopRequest
-from mirada.verbs.train import Watcher, resume, train
+from mirada.verbs.train import resume, train
 from tests.graphs import make_graph
+from tests.train.test_resume import StopAt
 
 SHORT = ("train.epochs=12", "train.evaluations=4", "train.device=cpu")
 
@@ -208,19 +207,6 @@ def test_a_model_of_images_refuses_a_graph(friends):
         mirada.evaluate(trained_run.run(), friends)
     with pytest.raises(MiradaError, match="no images in this folder"):
         mirada.predict(trained_run.run(), friends)
-
-
-class StopAt(Watcher):
-    """Asks for a stop, or breaks, at some step."""
-
-    def __init__(self, step: int, stop: StopRequest | None = None) -> None:
-        self.step, self.stop = step, stop
-
-    def advances(self, progress: Progress) -> None:
-        if progress.step == self.step and self.stop is not None:
-            self.stop.request(signal.SIGTERM)
-        elif progress.step == self.step:
-            raise RuntimeError("power cut")
 
 
 def outcome(folder: RunFolder) -> tuple:
