@@ -196,7 +196,7 @@ def run_job(key: dict) -> None:
             "steps": steps,
             "seconds_per_step": seconds,
             "seconds_on_one_thread": result["seconds_training"],
-            "epochs": result["images_seen"] / run.read_data()["num_images"]["train"],
+            "epochs": result["samples_seen"] / run.read_data()["num_images"]["train"],
             "num_parameters": result["num_parameters"],
             "curve": [[round(int(row["step"]) * seconds, 2), float(row["val_accuracy"])] for row in run.read_metrics()],
         }

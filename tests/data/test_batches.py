@@ -42,7 +42,7 @@ def batches_of(store, rows=None, **options) -> TrainBatches:
 def assert_same(first, second):
     assert len(first) == len(second) > 0
     for one, other in zip(first, second, strict=True):
-        assert torch.equal(one.images, other.images)
+        assert torch.equal(one.inputs, other.inputs)
         assert torch.equal(one.targets, other.targets)
         assert torch.equal(one.rows, other.rows)
 
@@ -56,7 +56,7 @@ def test_an_epoch_is_a_shuffle(digits):
     assert not torch.equal(*seen)
     assert batches.epoch == 2
     batch = batches.batch(0, 3)
-    assert torch.allclose(batch.images, (digits.images[batch.rows] / 255 - 0.5) / 0.25, atol=1e-6)
+    assert torch.allclose(batch.inputs, (digits.images[batch.rows] / 255 - 0.5) / 0.25, atol=1e-6)
     assert torch.equal(batch.targets, torch.from_numpy(digits.table.targets)[batch.rows])
 
 
@@ -102,7 +102,7 @@ def test_global_random_state_does_not_matter(digits):
     state = torch.get_rng_state()
     assert_same([first], [batches_of(digits).batch(3, 2)])
     assert torch.equal(state, torch.get_rng_state())
-    assert not torch.equal(first.images, batches_of(digits, seed=6).batch(3, 2).images)
+    assert not torch.equal(first.inputs, batches_of(digits, seed=6).batch(3, 2).inputs)
 
 
 def test_small_sets_give_one_incomplete_batch(digits):
@@ -226,7 +226,7 @@ def test_from_folder_to_batches(class_folders):
     split = make_split(store.table, hashes=store.hashes())
     batches = TrainBatches(store, split.train, batch_size=4, normalisation=store.normalisation(split.train))
     for batch in batches:
-        assert batch.images.shape == (4, 3, 11, 13)
+        assert batch.inputs.shape == (4, 3, 11, 13)
         assert set(batch.rows.tolist()) <= set(split.train.tolist())
 
 

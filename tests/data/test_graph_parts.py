@@ -197,5 +197,5 @@ def test_all_training_nodes_are_one_batch(folder):
     batches = NodeBatches(graph, np.array([3, 1, 11]))
     assert len(batches) == 1 and len(list(batches)) == 1 and batches.epoch == 1
     batch = batches.batch(7, 0)
-    assert batch.images.tolist() == batch.rows.tolist() == [3, 1, 11]
+    assert batch.inputs.tolist() == batch.rows.tolist() == [3, 1, 11]
     assert batch.targets.tolist() == graph.labels_N[[3, 1, 11]].tolist()

@@ -102,11 +102,11 @@ def _write_side(folder, system, data, task, names, rows, targets, share_right, s
     ]
     write_text(folder.predictions, csv_text(lines))
     counted = {"system": system, "size": None, "num_parameters": num_parameters, "seconds_training": 61.5}
-    counted |= {"images_seen": 1920, "best_step": 20, "steps": 30, "seconds_per_image": 0.0021}
+    counted |= {"samples_seen": 1920, "best_step": 20, "steps": 30, "seconds_per_image": 0.0021}
     write_json(folder.result, {"split": "test", "task": data["task"], **task.result(outputs, targets), **counted})
     folder.write_metrics(
         [
-            {"step": 10 * n, "epoch": n / 2, "seconds": 20.0 * n, "images": 640 * n, "learning_rate": 1e-3}
+            {"step": 10 * n, "epoch": n / 2, "seconds": 20.0 * n, "samples": 640 * n, "learning_rate": 1e-3}
             | {"train_loss": 2 / n, "val_loss": 1.5 / n, f"val_{task.metric}": 1 - 0.5 / n}
             for n in (1, 2, 3)
         ]

@@ -50,7 +50,7 @@ class Pace:
         num_steps, elapsed = step.step - self.first.step, max(time.monotonic() - self.started, 1e-9)
         training = max(step.seconds - self.first.seconds, 1e-9)
         left = (step.steps - step.step) * elapsed / max(num_steps, 1)
-        return f"{(step.images - self.first.images) / training:,.0f} {self.what}/s, {clock(left)} left"
+        return f"{(step.samples - self.first.samples) / training:,.0f} {self.what}/s, {clock(left)} left"
 
 
 class Lines(Watcher):

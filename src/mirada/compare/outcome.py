@@ -51,8 +51,8 @@ def outcome(folder: ContestFolder, contest: Contest, flops: dict[str, int | None
                 to_first=difference(runs, rows[0].runs) if rows else None,
                 num_parameters=results[0]["num_parameters"],
                 flops=flops.get(entrant.label),
-                per_second=_total(results, "images_seen") / max(_total(results, "seconds_training"), 1e-9),
-                epochs=results[0]["images_seen"] / count["train"],
+                per_second=_total(results, "samples_seen") / max(_total(results, "seconds_training"), 1e-9),
+                epochs=results[0]["samples_seen"] / count["train"],
             )
         )
     return rows

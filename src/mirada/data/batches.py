@@ -23,12 +23,11 @@ from mirada.errors import MiradaError
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """images: normalised float32 (B, C, H, W). targets: as in the table, or shares (B, classes) if they were mixed.
-
-    Of a graph, `images` and `rows` are the numbers of the nodes.
+    """inputs: images, normalised float32 (B, C, H, W); of a graph, the numbers of nodes; of text, of tokens (B, N).
+    targets: as in the table, or shares (B, classes) if they were mixed; of text, the numbers of tokens.
     """
 
-    images: torch.Tensor
+    inputs: torch.Tensor
     targets: torch.Tensor
     rows: torch.Tensor  # rows of the table
 

@@ -68,4 +68,4 @@ class NodeBatches:
 def whole_batch(graph: Graph, nodes: np.ndarray) -> Batch:
     """These nodes as one batch."""
     rows = torch.from_numpy(np.asarray(nodes, dtype=np.int64))
-    return Batch(images=rows, targets=graph.labels_N[rows], rows=rows)
+    return Batch(inputs=rows, targets=graph.labels_N[rows], rows=rows)

@@ -130,7 +130,7 @@ def training_facts(run: Contents) -> dict:
     rows = [
         ("Training time", duration(result.get("seconds_training"))),
         ("Steps", f"{result['steps']:,}, best weights at step {result['best_step']:,}" if "steps" in result else "–"),
-        (f"{run.nouns.capitalize()} seen", f"{result['images_seen']:,}" if "images_seen" in result else "–"),
+        (f"{run.nouns.capitalize()} seen", f"{result['samples_seen']:,}" if "samples_seen" in result else "–"),
     ]
     teacher = run.section("distil").get("teacher")
     rows += [("Teacher", str(teacher))] if teacher else []

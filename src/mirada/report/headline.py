@@ -166,7 +166,7 @@ def _row(run: Contents) -> dict:
         "others": [*shown, ("Loss", decimal(result.get("loss")))],
         "parameters": f"{result['num_parameters']:,}" if "num_parameters" in result else "–",
         "time": duration(result.get("seconds_training")),
-        "images_seen": f"{result['images_seen']:,}" if "images_seen" in result else "–",
+        "samples_seen": f"{result['samples_seen']:,}" if "samples_seen" in result else "–",
         "per_image": duration(result.get("seconds_per_image")),
     }
 

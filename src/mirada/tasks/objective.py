@@ -1,4 +1,4 @@
-"""What a training step makes small: a number from the model, the images of a batch and their targets."""
+"""What a training step makes small: a number from the model, the inputs of a batch and their targets."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ Objective = Callable[[nn.Module, Tensor, Tensor], Tensor]
 
 
 def supervised(task: Task) -> Objective:
-    """The loss of the task on what the model says of the images."""
-    return lambda model, images, targets: task.loss(model(images), targets)
+    """The loss of the task on what the model says of the inputs."""
+    return lambda model, inputs, targets: task.loss(model(inputs), targets)

@@ -33,7 +33,7 @@ def seconds_per_step(
     while len(taken) < MIN_STEPS or (time.monotonic() - started < SECONDS and len(taken) < MAX_STEPS):
         begin = time.monotonic()
         batch = batches.batch(0, len(taken) % len(batches))
-        objective(probe, batch.images.to(device), batch.targets.to(device)).backward()
+        objective(probe, batch.inputs.to(device), batch.targets.to(device)).backward()
         optimiser.step()
         optimiser.zero_grad(set_to_none=True)
         taken.append(time.monotonic() - begin)

@@ -61,7 +61,7 @@ class Progress:
     step: int
     steps: int
     epoch: int
-    images: int
+    samples: int
     seconds: float
     train_loss: float
     learning_rate: float
@@ -74,7 +74,7 @@ class State:
     """What a checkpoint holds beside tensors."""
 
     step: int = 0
-    images: int = 0
+    samples: int = 0
     seconds: float = 0.0  # spent in training steps, evaluations excluded
     loss_sum: float = 0.0  # since the last evaluation
     loss_count: int = 0
@@ -155,12 +155,12 @@ class Training:
         loss = 0.0
         for _ in range(recipe.accumulate):
             batch = next(batches)
-            images, targets = (t.to(self.accelerator.device) for t in (batch.images, batch.targets))
+            inputs, targets = (t.to(self.accelerator.device) for t in (batch.inputs, batch.targets))
             with self.accelerator.autocast():
-                share = objective(self.model, images, targets) / recipe.accumulate
+                share = objective(self.model, inputs, targets) / recipe.accumulate
             self.accelerator.backward(share)
             loss += share.item()
-            state.images += len(batch.rows) * self.accelerator.num_processes
+            state.samples += len(batch.rows) * self.accelerator.num_processes
         if recipe.clip:
             self.accelerator.clip_grad_norm_(self.model.parameters(), recipe.clip)
         self.optimiser.step()
@@ -187,7 +187,7 @@ class Training:
                 "step": state.step,
                 "epoch": round(epoch, 3),
                 "seconds": round(state.seconds, 2),
-                "images": state.images,
+                "samples": state.samples,
                 "learning_rate": self.optimiser.param_groups[0]["lr"],
                 "train_loss": state.loss_sum / state.loss_count,
                 **{f"val_{name}": value for name, value in watched.items()},
@@ -239,7 +239,7 @@ def fit(
             rate, latest = training.optimiser.param_groups[0]["lr"], training.rows[-1] if training.rows else None
             watch(
                 Progress(
-                    state.step, recipe.steps, int(epoch), state.images, state.seconds, loss, rate, latest, is_evaluated
+                    state.step, recipe.steps, int(epoch), state.samples, state.seconds, loss, rate, latest, is_evaluated
                 )
             )
         is_asked = stop is not None and stop.is_requested

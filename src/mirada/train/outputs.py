@@ -16,7 +16,7 @@ def outputs_of(model: nn.Module, batches: Iterable[Batch], device: torch.device 
     model.eval()
     outputs, targets, rows = [], [], []
     for batch in batches:
-        outputs.append(model(batch.images.to(device)).float().cpu())
+        outputs.append(model(batch.inputs.to(device)).float().cpu())
         targets.append(batch.targets)
         rows.append(batch.rows)
     return torch.cat(outputs), torch.cat(targets), torch.cat(rows)

@@ -49,7 +49,7 @@ class TrainedGraph(Trained):
         batch: Batch = whole_batch(graph, chosen)
         scale = FeatureScale.from_dict(self.data["normalisation"])
         model = OnGraph(self.model, graph, scale, self.device).eval()
-        return model(batch.images.to(self.device)).float().cpu()
+        return model(batch.inputs.to(self.device)).float().cpu()
 
     def graph(self, source: object) -> Graph:
         """The graph of a source, with the features in the order that the model knows."""

@@ -34,7 +34,7 @@ def pixel_results(prepared: PreparedPixels, folder: RunFolder, model: ImageGPT, 
     held_out = _batch(prepared, prepared.split.rows(prepared.held_out))
     train = _batch(prepared, prepared.split.train)
     draw_samples(model, folder.figures / "samples.png", prepared.normalisation, NUM_SAMPLES, seed=SEED)
-    chosen = held_out.images[:NUM_COMPLETED].to(device)
+    chosen = held_out.inputs[:NUM_COMPLETED].to(device)
     draw_completions(model, folder.figures / "completions.png", prepared.normalisation, chosen, VERSIONS, seed=SEED)
     return {
         "majority": _without_context(prepared, model, train, held_out, device),
@@ -93,7 +93,7 @@ def _batch(prepared: PreparedPixels, rows: np.ndarray) -> Batch:
     found = list(
         evaluation_batches(prepared.store, chosen, batch_size=len(chosen), normalisation=prepared.normalisation)
     )
-    return Batch(*(torch.cat([getattr(batch, name) for batch in found]) for name in ("images", "targets", "rows")))
+    return Batch(*(torch.cat([getattr(batch, name) for batch in found]) for name in ("inputs", "targets", "rows")))
 
 
 @torch.inference_mode()
@@ -102,7 +102,7 @@ def _without_context(
 ) -> float:
     """Bits per dimension of a model that looks at no other pixel."""
     num_colours = len(model.palette_TC)
-    counts = [colour_counts(model.colours_of(batch.images.to(device)), num_colours) for batch in (train, held_out)]
+    counts = [colour_counts(model.colours_of(batch.inputs.to(device)), num_colours) for batch in (train, held_out)]
     return Pixels(prepared.store.shape.channels).bits(nats_of_single_pixels(*counts))
 
 
@@ -114,7 +114,7 @@ def _probe(
     if prepared.table.task != "single-label" or len(train.targets.unique()) < 2:
         return {}
     features = [
-        torch.cat([model.features(piece.to(device)).float().cpu() for piece in batch.images.split(64)])
+        torch.cat([model.features(piece.to(device)).float().cpu() for piece in batch.inputs.split(64)])
         for batch in (train, held_out)
     ]
     most = held_out.targets.bincount().max().item() / len(held_out.targets)

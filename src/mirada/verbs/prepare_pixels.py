@@ -97,4 +97,4 @@ def _some_images(prepared: Prepared) -> Tensor:
     rows = prepared.split.train
     chosen = rows[np.linspace(0, len(rows) - 1, min(len(rows), PALETTE_IMAGES)).astype(int)]
     batches = evaluation_batches(prepared.store, chosen, batch_size=len(chosen), normalisation=prepared.normalisation)
-    return torch.cat([batch.images for batch in batches])
+    return torch.cat([batch.inputs for batch in batches])

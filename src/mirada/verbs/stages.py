@@ -140,7 +140,7 @@ def _facts(config: Config, state: State, num_parameters: int) -> dict:
         "teacher": config.distil.teacher,
         "num_parameters": num_parameters,
         "seconds_training": round(state.seconds, 3),
-        "images_seen": state.images,
+        "samples_seen": state.samples,
         "best_step": state.best_step,
         "steps": state.step,
     }
