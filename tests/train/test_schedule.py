@@ -10,12 +10,12 @@ from torch import nn
 
 from mirada.train.average import MovingAverage
 from mirada.train.optimiser import make_optimiser, parameter_groups
-from mirada.train.schedule import learning_rate
+from mirada.train.schedule import learning_rate, noam_peak
 
 
 def test_H5_noam_equals_the_paper_and_peaks_at_the_warm_up():
     def rate(t: int) -> float:
-        return learning_rate(t - 1, peak=1.0, total=10**6, warmup=4000, schedule="noam", dim=512)
+        return learning_rate(t - 1, peak=noam_peak(512, 4000), total=10**6, warmup=4000, schedule="noam")
 
     golden = {1: 1.746928e-7, 100: 1.746928e-5, 4000: 6.987712e-4, 100_000: 1.397542e-4}
     for t, expected in golden.items():

@@ -10,6 +10,9 @@ Share = Annotated[float, Field(ge=0, le=1)]
 Positive = Annotated[int, Field(ge=1)]
 
 
+Task = Literal["single-label", "multi-label", "regression", "translate", "generate", "fill", "classify", "embed"]
+
+
 class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", validate_default=True, protected_namespaces=())
 
@@ -17,8 +20,8 @@ class Section(BaseModel):
 class DataConfig(Section):
     """What to learn from. Everything but the source is inferred from the data if left out."""
 
-    source: str = Field("", description="folder, table, .npz, IDX folder, graph or sample set")
-    task: Literal["single-label", "multi-label", "regression"] | None = Field(None, description="what the targets are")
+    source: str = Field("", description="folder, table, .npz, IDX folder, graph, text file or sample set")
+    task: Task | None = Field(None, description="what is to be learned")
     path_column: str | None = Field(None, description="column of a table with the image paths")
     label_column: str | list[str] | None = Field(None, description="column(s) with the labels or target numbers")
     split_column: str | None = Field(None, description="column that says train, val or test")
@@ -27,12 +30,38 @@ class DataConfig(Section):
     label_pattern: str | None = Field(None, description="reads the class from the file name, e.g. '(.+)_[0-9]+'")
     image_size: tuple[Positive, Positive] | None = Field(None, description="(height, width) to train at")
     fit: Literal["crop", "squash", "pad"] = Field("crop", description="how images of another shape are fitted")
+    source_column: str | None = Field(None, description="column of a table with the sentences to translate")
+    target_column: str | None = Field(None, description="column with their translations")
+    text_column: str | None = Field(None, description="column of a table with the texts to classify")
+    target: str | None = Field(None, description="file with the translations, line by line, of a source that is one")
     val: Annotated[float, Field(gt=0, lt=1)] = Field(0.15, description="share held out to choose the best weights")
     test: Annotated[float, Field(gt=0, lt=1)] = Field(0.15, description="share held out for the final result")
     split_seed: int = Field(0, description="the split depends on this and the data only")
     on_broken: Literal["skip", "error"] = Field("skip", description="what to do with unreadable images")
     workers: Annotated[int, Field(ge=0)] | None = Field(None, description="threads or processes that decode images")
     memory_gb: Annotated[float, Field(gt=0)] = Field(2.0, description="larger sets are streamed from disk")
+
+
+class TextConfig(Section):
+    """How text becomes tokens, and tokens batches."""
+
+    tokeniser: Literal["character", "word", "bpe", "wordpiece", "byte"] = Field(
+        "bpe", description="what a token is; learned from the training texts"
+    )
+    num_tokens: Annotated[int, Field(ge=8)] = Field(8000, description="size of the vocabulary, at most")
+    lowercase: bool = Field(False, description="letters are made small before anything else")
+    shared: bool = Field(True, description="one vocabulary for both languages of a translation")
+    max_length: Annotated[int, Field(ge=4)] = Field(
+        128, description="tokens of a sentence, or of the stretch of text that is seen at once"
+    )
+    tokens_per_batch: Positive = Field(
+        4096, description="of sentence pairs, padding included; others: train.batch_size"
+    )
+    masked: Annotated[float, Field(gt=0, lt=1)] = Field(0.15, description="share of tokens to be filled in (bert)")
+    whole_words: bool = Field(False, description="hide all tokens of a word together (bert)")
+    senses: str | None = Field(
+        None, description="TSV of sentence, word, sense: how well do vectors in context tell senses apart (bert)"
+    )
 
 
 class SystemConfig(Section):
@@ -72,12 +101,15 @@ class TrainConfig(Section):
     learning_rate: Annotated[float, Field(gt=0)] = Field(1e-3, description="the highest rate")
     weight_decay: Annotated[float, Field(ge=0)] = Field(0.05)
     betas: tuple[Share, Share] = Field((0.9, 0.999), description="Adam's; SGD takes the first as momentum")
-    schedule: Literal["cosine", "linear", "constant"] = Field("cosine")
+    schedule: Literal["cosine", "linear", "constant", "noam"] = Field("cosine")
     warmup: Share = Field(0.1, description="share of the steps with a rising rate")
     label_smoothing: Annotated[float, Field(ge=0, lt=1)] = Field(0.1)
     class_weights: bool = Field(False, description="rare classes weigh more in the loss")
     balanced: bool = Field(False, description="rare classes are drawn more often")
     average: Annotated[float, Field(ge=0, lt=1)] = Field(0.99, description="moving average of the weights; 0: none")
+    average_last: Annotated[int, Field(ge=0)] = Field(
+        0, description="the mean of so many of the last evaluated weights is tried at the end; 0: none"
+    )
     clip: Annotated[float, Field(ge=0)] = Field(1.0, description="largest norm of the gradient; 0: no limit")
     choose_by: Literal["metric", "loss"] = Field("metric", description="validation number that chooses the weights")
     patience: Annotated[int, Field(ge=0)] = Field(0, description="evaluations without gain before stopping; 0: never")
@@ -133,6 +165,7 @@ class Config(Section):
     preset: str | None = Field(None, description="where the defaults came from")
     start: str | None = Field(None, description="checkpoint, run or hub id whose weights to start from; None: random")
     data: DataConfig = DataConfig()
+    text: TextConfig = TextConfig()
     system: SystemConfig = SystemConfig()
     augment: AugmentConfig = AugmentConfig()
     train: TrainConfig = TrainConfig()

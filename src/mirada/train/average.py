@@ -1,6 +1,7 @@
-"""An exponential moving average of the weights, which is evaluated and kept instead of the weights themselves.
+"""Averages of weights.
 
-w̄ ← w̄ + (1 − β_t)(w − w̄),   β_t = min(β, (1 + t)/(10 + t))
+MovingAverage   w̄ ← w̄ + (1 − β_t)(w − w̄),   β_t = min(β, (1 + t)/(10 + t)): evaluated and kept instead of the weights
+LastMean        (w_1 + … + w_n)/n of the last n evaluated weights (Vaswani 2017, section 6.1), tried when training ends
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import copy
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 
 class MovingAverage:
@@ -38,3 +39,36 @@ class MovingAverage:
         torch._foreach_lerp_(own, theirs, 1 - decay)
         for mine, yours in zip(own_other, their_other, strict=True):
             mine.copy_(yours)
+
+
+class LastMean:
+    """The last `count` weights that were evaluated, and their mean."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.kept: list[dict[str, Tensor]] = []
+
+    def add(self, model: nn.Module) -> None:
+        weights = {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
+        self.kept = [*self.kept, weights][-self.count :]
+
+    def mean(self, model: nn.Module) -> nn.Module:
+        """A copy of the model with the mean weights; what is not a float is that of the last."""
+        averaged = copy.deepcopy(model)
+        weights = dict(self.kept[-1])
+        for name, last in weights.items():
+            if last.is_floating_point():
+                weights[name] = torch.stack([each[name] for each in self.kept]).mean(0)
+        averaged.load_state_dict(weights)
+        return averaged
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All of them, to be saved; `load` takes them back."""
+        return {f"{number}.{name}": tensor for number, each in enumerate(self.kept) for name, tensor in each.items()}
+
+    def load(self, tensors: dict[str, Tensor]) -> None:
+        numbers = sorted({int(name.split(".", 1)[0]) for name in tensors})
+        self.kept = [
+            {name.split(".", 1)[1]: tensor for name, tensor in tensors.items() if name.startswith(f"{number}.")}
+            for number in numbers
+        ]

@@ -19,7 +19,7 @@ from mirada.data.batches import Batch, Batches
 from mirada.errors import MiradaError
 from mirada.tasks.image import Task
 from mirada.tasks.objective import Objective, supervised
-from mirada.train.average import MovingAverage
+from mirada.train.average import LastMean, MovingAverage
 from mirada.train.checkpoint import load_header, load_optimiser, load_tensors, optimiser_tensors, save_tensors
 from mirada.train.files import remove_partials
 from mirada.train.folder import RunFolder
@@ -46,6 +46,7 @@ class Recipe:
     schedule: Schedule = "cosine"
     warmup: int = 0  # steps
     average: float = 0.0  # β of the moving average of the weights; 0: none
+    average_last: int = 0  # how many of the last evaluated weights are averaged at the end; 0: none
     clip: float = 0.0  # largest norm of the gradient; 0: no limit
     accumulate: int = 1  # batches per step
     choose_by: ChooseBy = "metric"
@@ -99,6 +100,7 @@ class Training:
         self.model, self.optimiser = accelerator.prepare(model, optimiser)
         self.plain: nn.Module = accelerator.unwrap_model(self.model)
         self.average = MovingAverage(self.plain, recipe.average) if recipe.average else None
+        self.last = LastMean(recipe.average_last)
         self.state = State()
         self.rows: list[dict] = []
 
@@ -114,7 +116,7 @@ class Training:
         if not self.folder.state.exists():
             return
         tensors, header = load_tensors(self.folder.state), load_header(self.folder.state)
-        parts: dict[str, dict[str, Tensor]] = {"model": {}, "average": {}, "optimiser": {}}
+        parts: dict[str, dict[str, Tensor]] = {"model": {}, "average": {}, "optimiser": {}, "last": {}}
         for name, tensor in tensors.items():
             part, rest = name.split(".", 1)
             parts[part][rest] = tensor
@@ -127,6 +129,7 @@ class Training:
                 f"{self.folder.state}: does not fit the model of this run; was config.yaml edited?"
             ) from error
         load_optimiser(self.optimiser, parts["optimiser"])
+        self.last.load(parts["last"])
         self.state = State(**header)
         self.rows = [row for row in self.folder.read_metrics() if int(row["step"]) <= self.state.step]
         log.info("continuing after step %d of %d", self.state.step, self.recipe.steps)
@@ -139,6 +142,7 @@ class Training:
         if self.average is not None:
             tensors |= {f"average.{name}": tensor for name, tensor in self.average.module.state_dict().items()}
         tensors |= {f"optimiser.{name}": tensor for name, tensor in optimiser_tensors(self.optimiser).items()}
+        tensors |= {f"last.{name}": tensor for name, tensor in self.last.tensors().items()}
         save_tensors(self.folder.state, tensors, asdict(self.state))
 
     def step(self, objective: Objective, batches: Iterator[Batch]) -> float:
@@ -194,15 +198,27 @@ class Training:
             }
         )
         state.loss_sum, state.loss_count = 0.0, 0
-        value = watched[metric] if recipe.choose_by == "metric" else -watched["loss"]
-        log.info("step %d: %s", state.step, ", ".join(f"{k} {v:.4f}" for k, v in watched.items()))
-        if state.best is None or value > state.best:
-            state.best, state.best_step, state.stale = value, state.step, 0
-            if self.accelerator.is_main_process:
-                save_tensors(self.folder.best / "model.safetensors", self.kept.state_dict())
-        else:
-            state.stale += 1
+        log.info("step %d: %s", state.step, _described(watched))
+        state.stale = 0 if self._keep_if_best(self.kept, watched, metric) else state.stale + 1
         state.is_finished = state.step >= recipe.steps or bool(recipe.patience and state.stale >= recipe.patience)
+        if recipe.average_last:
+            self.last.add(self.kept)
+            if state.is_finished and len(self.last.kept) > 1:
+                mean = self.last.mean(self.kept)
+                watched = evaluate(mean)
+                is_best = self._keep_if_best(mean, watched, metric)
+                words = "the best, and kept" if is_best else "not the best, so it is not kept"
+                log.info("mean of the last %d: %s: %s", len(self.last.kept), _described(watched), words)
+
+    def _keep_if_best(self, model: nn.Module, watched: dict[str, float], metric: str) -> bool:
+        state = self.state
+        value = watched[metric] if self.recipe.choose_by == "metric" else -watched["loss"]
+        if state.best is not None and value <= state.best:
+            return False
+        state.best, state.best_step = value, state.step
+        if self.accelerator.is_main_process:
+            save_tensors(self.folder.best / "model.safetensors", model.state_dict())
+        return True
 
 
 def fit(
@@ -249,6 +265,10 @@ def fit(
         if stop is not None and is_asked and not state.is_finished:
             raise stop.exception(folder.path)
     return state
+
+
+def _described(watched: dict[str, float]) -> str:
+    return ", ".join(f"{name} {value:.4f}" for name, value in watched.items())
 
 
 def endless(batches: Batches, position: int) -> Iterator[Batch]:

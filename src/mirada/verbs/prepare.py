@@ -33,7 +33,7 @@ from mirada.data import (
 from mirada.data.graphs import is_graph
 from mirada.errors import MiradaError
 from mirada.tasks.image import Task, task_of
-from mirada.train.folder import RunFolder
+from mirada.verbs.judging import AnsweredByRow
 from mirada.verbs.prepare_graph import PreparedGraph, prepare_graph
 
 LoadProgress = Callable[[int, int], None]
@@ -42,7 +42,7 @@ EVALUATION_BATCH = 256
 
 
 @dataclass(frozen=True)
-class Prepared:
+class Prepared(AnsweredByRow):
     """Images that are ready to train on."""
 
     store: MemoryImages | StreamedImages
@@ -116,10 +116,6 @@ class Prepared:
             label_smoothing=config.train.label_smoothing,
             weigh_classes=config.train.class_weights,
         )
-
-    def further_results(self, folder: RunFolder, model: nn.Module, device: torch.device) -> dict:
-        """What is measured of the best model besides the task's own numbers."""
-        return {}
 
     def describe(self) -> dict:
         """data.json"""

@@ -21,11 +21,11 @@ from mirada.data.table import SPLIT_NAMES
 from mirada.errors import MiradaError
 from mirada.tasks.image import Task
 from mirada.tasks.single_label import SingleLabel, inverse_frequency
-from mirada.train.folder import RunFolder
+from mirada.verbs.judging import AnsweredByRow
 
 
 @dataclass(frozen=True)
-class PreparedGraph:
+class PreparedGraph(AnsweredByRow):
     """A graph that is ready to train on; the same methods as images have (see Prepared)."""
 
     graph: Graph
@@ -82,10 +82,6 @@ class PreparedGraph:
                     )
         if config.data.task not in (None, self.task_name):
             raise MiradaError(f"{self.source}: nodes have one class each, so the task cannot be {config.data.task}.")
-
-    def further_results(self, folder: RunFolder, model: nn.Module, device: torch.device) -> dict:
-        """Nothing besides the task's own numbers."""
-        return {}
 
     def describe(self) -> dict:
         """data.json"""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import time
 
 import torch
 from accelerate import Accelerator
@@ -13,13 +12,11 @@ from mirada import systems
 from mirada.config.load import dump_config, load_config, resolve
 from mirada.config.schema import Config
 from mirada.report import build_report
-from mirada.tasks.image import Task
 from mirada.train.budget import seconds_per_step
 from mirada.train.checkpoint import describe_model, load_model
 from mirada.train.files import write_text
-from mirada.train.folder import RunFolder, csv_text
+from mirada.train.folder import RunFolder
 from mirada.train.loop import Progress, Recipe, State, fit
-from mirada.train.outputs import outputs_of
 from mirada.train.stopping import StopRequest
 from mirada.train.track import tracking
 from mirada.verbs.logs import logging_to
@@ -81,7 +78,7 @@ def _train_one(
         begin_from(created, config, prepared, folder, watcher.says)
     model = prepared.attached(created, device)
     task = prepared.task(config)
-    objective = distillation(config, prepared, task, created, device)
+    objective = distillation(config, prepared, task, created, device) or prepared.objective(task)
     batches = prepared.training(config, (accelerator.process_index, accelerator.num_processes))
     if config.train.minutes is not None:
         seconds = seconds_per_step(model, task, batches, device, config.train.accumulate, objective)
@@ -97,8 +94,7 @@ def _train_one(
     watcher.starts(f"{config.system.name} ({num_parameters:,} parameters)", recipe.steps)
 
     def evaluate(candidate: nn.Module) -> dict[str, float]:
-        outputs, targets, _ = outputs_of(candidate, prepared.evaluation("val"), device)
-        return task.quick(outputs, targets)
+        return prepared.watched(candidate, task, device)
 
     if config.train.compile:
         model.compile()
@@ -121,7 +117,8 @@ def _train_one(
             stop=stop,
             watch=watch,
         )
-        result = _judge(folder, prepared, task, device) | _facts(config, state, num_parameters)
+        best = prepared.attached(load_model(folder.best).to(device), device)
+        result = prepared.judged(folder, best, task, device) | _facts(config, state, num_parameters)
         tracker.ends(result)
     folder.write_result(result)
     watcher.ends(what, result)
@@ -143,28 +140,6 @@ def _facts(config: Config, state: State, num_parameters: int) -> dict:
         "samples_seen": state.samples,
         "best_step": state.best_step,
         "steps": state.step,
-    }
-
-
-def _judge(folder: RunFolder, prepared: AnyPrepared, task: Task, device: torch.device) -> dict:
-    """Predictions of the best weights on what was held out, and what they are worth."""
-    model = prepared.attached(load_model(folder.best).to(device), device)
-    started = time.monotonic()
-    outputs, targets, rows = outputs_of(model, prepared.evaluation(prepared.held_out), device)
-    seconds = time.monotonic() - started
-    lines = [
-        {"name": prepared.name(row), "row": row, **target, **answer}
-        for row, target, answer in zip(rows.tolist(), task.named(targets), task.answers(outputs), strict=True)
-    ]
-    write_text(folder.predictions, csv_text(lines))
-    result = task.result(outputs, targets)
-    return {
-        "split": prepared.held_out,
-        "inputs": prepared.inputs,
-        "task": prepared.task_name,
-        "seconds_per_image": seconds / len(rows),
-        **result,
-        **prepared.further_results(folder, model, device),
     }
 
 

@@ -1,0 +1,49 @@
+"""BLEU and chrF by sacrebleu, with the signatures that say how they were computed (Papineni 2002, Popović 2015)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mirada.errors import MiradaError
+
+DRAWS = 1000
+
+
+def require_sacrebleu() -> Any:
+    try:
+        import sacrebleu
+    except ImportError as error:
+        raise MiradaError(
+            "translations are judged by sacrebleu, which is not installed: pip install 'mirada[text]'."
+        ) from error
+    return sacrebleu
+
+
+def quick_scores(written: Sequence[str], references: Sequence[Sequence[str]]) -> dict[str, float]:
+    """Of the whole set, 0 … 100, without intervals: for watching a training."""
+    return {name: metric.corpus_score(list(written), _streams(references)).score for name, metric in _metrics().items()}
+
+
+def scores(written: Sequence[str], references: Sequence[Sequence[str]]) -> dict:
+    """BLEU and chrF of the whole set, their 95 % intervals over sentences drawn anew by sacrebleu, and the signatures.
+
+    A sentence may have several references; each counts.
+    """
+    found: dict = {}
+    for name, metric in _metrics().items():
+        score = metric.corpus_score(list(written), _streams(references), n_bootstrap=DRAWS)
+        found |= {name: score.score, f"{name}_low": score._mean - score._ci, f"{name}_high": score._mean + score._ci}
+        found[f"{name}_signature"] = str(metric.get_signature())
+    return found
+
+
+def _metrics() -> dict[str, Any]:
+    sacrebleu = require_sacrebleu()
+    return {"bleu": sacrebleu.metrics.BLEU(), "chrf": sacrebleu.metrics.CHRF()}
+
+
+def _streams(references: Sequence[Sequence[str]]) -> list[list[str | None]]:
+    """sacrebleu wants the first reference of every sentence, then the second of every sentence, …, None where missing."""
+    most = max(map(len, references))
+    return [[refs[number] if number < len(refs) else None for refs in references] for number in range(most)]

@@ -1,0 +1,63 @@
+"""How a model is watched while it trains and judged when it is done, where every row of the data has one answer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import torch
+from torch import nn
+
+from mirada.data.batches import Batch
+from mirada.tasks.image import Task
+from mirada.tasks.objective import Objective, supervised
+from mirada.train.files import write_text
+from mirada.train.folder import RunFolder, csv_text
+from mirada.train.outputs import outputs_of
+
+
+class AnsweredByRow:
+    """Images and nodes: the outputs of a side fit in memory, and the task makes numbers and words of them."""
+
+    if TYPE_CHECKING:
+        inputs: str
+
+        @property
+        def held_out(self) -> str: ...
+        @property
+        def task_name(self) -> str: ...
+        def name(self, row: int) -> str: ...
+        def evaluation(self, side: str) -> Iterator[Batch]: ...
+
+    def objective(self, task: Task) -> Objective:
+        """What a training step makes small."""
+        return supervised(task)
+
+    def watched(self, model: nn.Module, task: Task, device: torch.device) -> dict[str, float]:
+        """What the validation side says of the model now."""
+        outputs, targets, _ = outputs_of(model, self.evaluation("val"), device)
+        return task.quick(outputs, targets)
+
+    def judged(self, folder: RunFolder, model: nn.Module, task: Task, device: torch.device) -> dict:
+        """What the held-out side says of the best model; its predictions are written down."""
+        started = time.monotonic()
+        outputs, targets, rows = outputs_of(model, self.evaluation(self.held_out), device)
+        seconds = time.monotonic() - started
+        lines = [
+            {"name": self.name(row), "row": row, **target, **answer}
+            for row, target, answer in zip(rows.tolist(), task.named(targets), task.answers(outputs), strict=True)
+        ]
+        write_text(folder.predictions, csv_text(lines))
+        return {
+            "split": self.held_out,
+            "inputs": self.inputs,
+            "task": self.task_name,
+            "seconds_per_image": seconds / len(rows),
+            **task.result(outputs, targets),
+            **self.further_results(folder, model, device),
+        }
+
+    def further_results(self, folder: RunFolder, model: nn.Module, device: torch.device) -> dict:
+        """What is measured of the best model besides the task's own numbers."""
+        return {}
