@@ -2,7 +2,7 @@
 
 from mirada.core.attention import Attend, Attention
 from mirada.core.cache import Cache
-from mirada.core.flops import attention_flops, count_flops
+from mirada.core.flops import attention_flops, count_flops, formula_flops
 from mirada.core.heads import Averaged, Collaborative, Concatenated, ReAttention
 from mirada.core.neighbours import (
     Band,
@@ -10,6 +10,7 @@ from mirada.core.neighbours import (
     Fixed,
     Grid,
     Mask,
+    Mirrored,
     Neighbours,
     NotSelf,
     Strided,
@@ -70,6 +71,7 @@ __all__ = [
     "LearnedTemperature",
     "Maps",
     "Mask",
+    "Mirrored",
     "Neighbours",
     "NotSelf",
     "Places",
@@ -88,6 +90,7 @@ __all__ = [
     "attention_layers",
     "causal",
     "count_flops",
+    "formula_flops",
     "full",
     "lattice",
     "line",
