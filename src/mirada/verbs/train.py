@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from mirada import systems
@@ -50,7 +50,9 @@ def train(
     return carry_out(folder, resolved, prepared, watcher, stop)
 
 
-def plan(given: dict, preset: str | None, watcher: Watcher) -> tuple[Config, AnyPrepared]:
+def plan(
+    given: dict, preset: str | None, watcher: Watcher, prepare: Callable[..., AnyPrepared] = prepare_data
+) -> tuple[Config, AnyPrepared]:
     """The whole configuration from what the caller said, and the data, ready; nothing is written."""
     first = resolve(given)
     if not first.data.source:
@@ -63,7 +65,7 @@ def plan(given: dict, preset: str | None, watcher: Watcher) -> tuple[Config, Any
         asked = resolve({"system": checkpoint.settings}, given)
     else:
         asked = first if name is None else resolve(read_preset(name), given)
-    prepared = prepare_data(first.data, asked.system, progress=watcher.loads)
+    prepared = prepare(first.data, asked.system, progress=watcher.loads)
     if name is None:
         name, why = prepared.preset()
         watcher.says(f"Preset {name}: {why}.")
