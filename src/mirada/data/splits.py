@@ -34,7 +34,7 @@ class Split:
     train: np.ndarray
     val: np.ndarray
     test: np.ndarray
-    how: str  # 'given' | 'stratified' | 'grouped'
+    how: str  # 'given' | 'stratified' | 'grouped' | 'contiguous' (text)
     seed: int
     notes: tuple[str, ...] = ()
 
@@ -103,12 +103,16 @@ def crossing_duplicates(splits: np.ndarray, hashes: Sequence[bytes | None]) -> l
 
 
 def _units(table: ImageTable, hashes: Sequence[bytes] | None) -> np.ndarray:
-    """(N,) unit number: connected components of 'same group' and 'same image'."""
-    n = len(table)
+    """(N,) unit number: rows of the same group or with the same image are one unit."""
     keys = [] if table.groups is None else [table.groups]
     if hashes is not None:
         first_row = {key: row for row, key in reversed(list(enumerate(hashes))) if key is not None}
         keys.append(np.array([first_row.get(key, row) for row, key in enumerate(hashes)]))
+    return connected(keys, len(table))
+
+
+def connected(keys: Sequence[np.ndarray], n: int) -> np.ndarray:
+    """(N,) unit number: rows that agree in one of the keys, or are linked by others that do, are one unit."""
     if not keys:
         return np.arange(n)
     numbers = [np.unique(key, return_inverse=True)[1] + (i + 1) * n for i, key in enumerate(keys)]
