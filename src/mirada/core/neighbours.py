@@ -230,6 +230,16 @@ class NotSelf(Neighbours):
 
 
 @dataclass(frozen=True)
+class Mirrored(Neighbours):
+    """N_i = {j : i ∈ N′_j}: whom the rule lets look at i. `rule | Mirrored(rule)` looks both ways."""
+
+    rule: Neighbours
+
+    def allowed(self, queries: Places, keys: Places) -> Tensor:
+        return self.rule.allowed(keys, queries).mT
+
+
+@dataclass(frozen=True)
 class Intersection(Neighbours):
     """N_i = N¹_i ∩ N²_i."""
 

@@ -17,6 +17,8 @@ from torch.nn import functional as F
 def _per_head(weight_H: Tensor, like: Tensor, num_kept: int) -> Tensor:
     """A weight (H, …) shaped to meet (B, H, …, rest): its last `num_kept` dimensions stay last."""
     own = weight_H.shape[1:]
+    if len(weight_H) == 1:
+        return weight_H[0]  # one matrix product for the whole batch, where a batch of them would copy the matrix
     filler = (1,) * (like.ndim - 2 - num_kept)
     return weight_H.view(1, weight_H.shape[0], *filler, *own)
 
@@ -94,22 +96,27 @@ class LearnedTemperature(DotScore):
 
 
 class Additive(Score):
-    """logits = vᵀ tanh(W_q q + W_k k + b) (Bahdanau 2015, appendix A.1.2), one v, W_q, W_k per head."""
+    """logits = vᵀ tanh(W_q q + W_k k + b) (Bahdanau 2015, appendix A.1.2), one v, W_q, W_k per head.
 
-    def __init__(self, query_dim: int, key_dim: int, hidden_dim: int, num_heads: int = 1, bias: bool = False) -> None:
+    `key_dim=None` leaves W_k out: the keys come as W_k k, computed once for a memory that is looked at many times.
+    """
+
+    def __init__(
+        self, query_dim: int, key_dim: int | None, hidden_dim: int, num_heads: int = 1, bias: bool = False
+    ) -> None:
         super().__init__()
         self.query_weight = nn.Parameter(torch.empty(num_heads, query_dim, hidden_dim))
-        self.key_weight = nn.Parameter(torch.empty(num_heads, key_dim, hidden_dim))
+        self.key_weight = None if key_dim is None else nn.Parameter(torch.empty(num_heads, key_dim, hidden_dim))
         self.bias = nn.Parameter(torch.zeros(num_heads, 1, hidden_dim)) if bias else None
         self.v = nn.Parameter(torch.empty(num_heads, hidden_dim, 1))
-        for weight in (*self.query_weight, *self.key_weight, *self.v):
+        for weight in (*self.query_weight, *(() if self.key_weight is None else self.key_weight), *self.v):
             nn.init.xavier_uniform_(weight)
 
     def forward(self, q: Tensor, k: Tensor) -> Tensor:
         hidden_q = q @ _per_head(self.query_weight, q, 2)
         if self.bias is not None:
             hidden_q = hidden_q + _per_head(self.bias, q, 2)
-        hidden_k = k @ _per_head(self.key_weight, k, 2)
+        hidden_k = k if self.key_weight is None else k @ _per_head(self.key_weight, k, 2)
         hidden_NMZ = torch.tanh(hidden_q[..., :, None, :] + hidden_k[..., None, :, :])
         return (hidden_NMZ @ _per_head(self.v, hidden_NMZ, 2))[..., 0]
 

@@ -1,10 +1,12 @@
 """Blocks made of the core: from an input to tokens, through layers, to one vector or one per token."""
 
 from mirada.nn.decoder import Decoder, DecoderLayer
-from mirada.nn.embedding import TokenEmbedding
+from mirada.nn.decoding import State
+from mirada.nn.embedding import TokenEmbedding, TokenMatrices
 from mirada.nn.encoder import Encoder, EncoderLayer
 from mirada.nn.merging import PatchMerging
 from mirada.nn.mlp import MLP, GatedMLP, QuickGELU
+from mirada.nn.neighbourhood import neighbours_named
 from mirada.nn.norm import TokenBatchNorm
 from mirada.nn.patches import ConvPatches, ConvStem, LinearPatches, ShiftedPatches, image_of, patches_of
 from mirada.nn.pooled_attention import HeadPooling, PooledAttention
@@ -42,11 +44,14 @@ __all__ = [
     "RecurrentEncoder",
     "SequencePooling",
     "ShiftedPatches",
+    "State",
     "StochasticDepth",
     "TokenBatchNorm",
     "TokenEmbedding",
+    "TokenMatrices",
     "WindowedAttention",
     "image_of",
+    "neighbours_named",
     "patches_of",
     "post_norm",
     "pre_norm",

@@ -9,6 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from mirada.errors import MiradaError
+
 
 class TokenEmbedding(nn.Module):
     """x_i = √D · e_{t_i} (Vaswani 2017, section 3.4). `scale` replaces √D: BERT and GPT use scale=1.
@@ -37,3 +39,49 @@ class TokenEmbedding(nn.Module):
 
     def extra_repr(self) -> str:
         return f"{self.weight.shape[0]}, {self.weight.shape[1]}, scale={self.scale:g}"
+
+
+class TokenMatrices(nn.Module):
+    """x = √D · E_source[t],  y = √D · E_target[t],  logits = h W_outᵀ + b: the matrices of a translator.
+
+    tie   "all": one matrix is all three (Vaswani 2017, section 3.4), for one vocabulary; "output": W_out = E_target;
+          "none": three matrices. None: "all" with one vocabulary, "output" with two.
+
+    `num_target_tokens` is None where both languages share one vocabulary. Without `bias` there is no b.
+    """
+
+    def __init__(
+        self,
+        num_tokens: int,
+        dim: int,
+        *,
+        num_target_tokens: int | None = None,
+        tie: str | None = None,
+        scale: float | None = None,
+        bias: bool = False,
+    ) -> None:
+        super().__init__()
+        if tie is None:
+            tie = "all" if num_target_tokens is None else "output"
+        if tie not in ("all", "output", "none"):
+            raise MiradaError(f"tie={tie!r}: must be one of all, output, none")
+        if tie == "all" and num_target_tokens not in (None, num_tokens):
+            raise MiradaError(
+                f"tie='all' with {num_tokens} source and {num_target_tokens} target tokens: one matrix cannot serve "
+                "two vocabularies, use tie='output'"
+            )
+        num_out = num_tokens if num_target_tokens is None else num_target_tokens
+        # A matrix that is tied is registered once: files of weights hold no tensor twice.
+        self.source = TokenEmbedding(num_tokens, dim, scale)
+        self.own_target = None if tie == "all" else TokenEmbedding(num_out, dim, scale)
+        self.own_output = nn.Linear(dim, num_out, bias=False) if tie == "none" else None
+        self.bias = nn.Parameter(torch.zeros(num_out)) if bias else None
+
+    @property
+    def target(self) -> TokenEmbedding:
+        return self.source if self.own_target is None else self.own_target
+
+    def scores(self, h_BND: Tensor) -> Tensor:
+        """(B, N, T) over the tokens of the target."""
+        logits_BNT = self.target.unembed(h_BND) if self.own_output is None else self.own_output(h_BND)
+        return logits_BNT if self.bias is None else logits_BNT + self.bias

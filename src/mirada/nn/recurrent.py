@@ -4,7 +4,9 @@
 
 The decoders differ in the query: Bahdanau 2015 asks with the state before the step, Luong 2015 with the state after it.
 The score is a part of the `Attend` that is passed in: Attend(Additive(dim, memory_dim, hidden_dim)), Attend(Dot()),
-Attend(Bilinear(dim, memory_dim)).
+Attend(Bilinear(dim, memory_dim)). Keys k_m that a score compares instead of h_m are given beside the memory, so that a
+sentence's keys are computed once. Without an `Attend` the memory is one vector, which every step sees (Cho 2014):
+c_t = h_1.
 
 Shape letters: B batch, N steps, M tokens of the memory, D width of a token or state, L layers × directions.
 """
@@ -93,7 +95,7 @@ class RecurrentDecoder(nn.Module):
     Linear layers are initialised as torch does; the cell initialises itself.
     """
 
-    def __init__(self, cell: nn.Module, attend: Attend, read_dim: int, dim: int) -> None:
+    def __init__(self, cell: nn.Module, attend: Attend | None, read_dim: int, dim: int) -> None:
         super().__init__()
         self.cell = cell
         self.attend = attend
@@ -104,24 +106,53 @@ class RecurrentDecoder(nn.Module):
         """The state before the first step, from what the encoder hands over."""
         return DecoderState(hidden, torch.zeros_like(state_of(hidden)))
 
-    def look(self, query_BD: Tensor, memory_BMD: Tensor, valid_BM: Tensor | None = None) -> Tensor:
+    def look(
+        self,
+        query_BD: Tensor,
+        memory_BMD: Tensor,
+        valid_BM: Tensor | None = None,
+        keys_BMK: Tensor | None = None,
+    ) -> Tensor:
         """c = Σ_m α_m h_m."""
+        return self.look_all(query_BD[:, None], memory_BMD, valid_BM, keys_BMK)[:, 0]
+
+    def look_all(
+        self,
+        query_BND: Tensor,
+        memory_BMD: Tensor,
+        valid_BM: Tensor | None = None,
+        keys_BMK: Tensor | None = None,
+    ) -> Tensor:
+        """c_n = Σ_m α_nm h_m for several queries at once."""
+        if self.attend is None:
+            return memory_BMD[:, :1].expand(-1, query_BND.shape[1], -1)
         memory_B1MD = memory_BMD[:, None]
-        return self.attend(query_BD[:, None, None], memory_B1MD, memory_B1MD, valid_BM=valid_BM)[:, 0, 0]
+        keys_B1MK = memory_B1MD if keys_BMK is None else keys_BMK[:, None]
+        return self.attend(query_BND[:, None], keys_B1MK, memory_B1MD, valid_BM=valid_BM)[:, 0]
 
     def step(
-        self, x_BD: Tensor, state: DecoderState, memory_BMD: Tensor, valid_BM: Tensor | None = None
+        self,
+        x_BD: Tensor,
+        state: DecoderState,
+        memory_BMD: Tensor,
+        valid_BM: Tensor | None = None,
+        keys_BMK: Tensor | None = None,
     ) -> tuple[Tensor, DecoderState]:
         """One token in, one output and the next state out."""
         raise NotImplementedError
 
     def forward(
-        self, x_BND: Tensor, state: DecoderState, memory_BMD: Tensor, valid_BM: Tensor | None = None
+        self,
+        x_BND: Tensor,
+        state: DecoderState,
+        memory_BMD: Tensor,
+        valid_BM: Tensor | None = None,
+        keys_BMK: Tensor | None = None,
     ) -> tuple[Tensor, DecoderState]:
         """All steps with given inputs (teacher forcing); `valid_BM` is True for real tokens of the memory."""
         outputs = []
         for x_BD in x_BND.unbind(1):
-            out_BD, state = self.step(x_BD, state, memory_BMD, valid_BM)
+            out_BD, state = self.step(x_BD, state, memory_BMD, valid_BM, keys_BMK)
             outputs.append(out_BD)
         return torch.stack(outputs, dim=1), state
 
@@ -132,34 +163,91 @@ class BahdanauDecoder(RecurrentDecoder):
     The paper's output layer is a maxout of the same three.
     """
 
-    def __init__(self, in_dim: int, dim: int, memory_dim: int, attend: Attend, cell: MakeCell = nn.GRUCell) -> None:
+    def __init__(
+        self, in_dim: int, dim: int, memory_dim: int, attend: Attend | None, cell: MakeCell = nn.GRUCell
+    ) -> None:
         super().__init__(cell(in_dim + memory_dim, dim), attend, dim + memory_dim + in_dim, dim)
 
     def step(
-        self, x_BD: Tensor, state: DecoderState, memory_BMD: Tensor, valid_BM: Tensor | None = None
+        self,
+        x_BD: Tensor,
+        state: DecoderState,
+        memory_BMD: Tensor,
+        valid_BM: Tensor | None = None,
+        keys_BMK: Tensor | None = None,
     ) -> tuple[Tensor, DecoderState]:
-        context_BD = self.look(state_of(state.hidden), memory_BMD, valid_BM)
-        hidden = self.cell(torch.cat([x_BD, context_BD], dim=-1), state.hidden)
-        out_BD = torch.tanh(self.to_out(torch.cat([state_of(hidden), context_BD, x_BD], dim=-1)))
-        return out_BD, DecoderState(hidden, out_BD)
+        out_B1D, state = self(x_BD[:, None], state, memory_BMD, valid_BM, keys_BMK)
+        return out_B1D[:, 0], state
+
+    def forward(
+        self,
+        x_BND: Tensor,
+        state: DecoderState,
+        memory_BMD: Tensor,
+        valid_BM: Tensor | None = None,
+        keys_BMK: Tensor | None = None,
+    ) -> tuple[Tensor, DecoderState]:
+        hidden, reads = state.hidden, []
+        for x_BD in x_BND.unbind(1):
+            context_BD = self.look(state_of(hidden), memory_BMD, valid_BM, keys_BMK)
+            hidden = self.cell(torch.cat([x_BD, context_BD], dim=-1), hidden)
+            reads.append(torch.cat([state_of(hidden), context_BD, x_BD], dim=-1))
+        # No step depends on an earlier output: all are computed at once.
+        out_BND = torch.tanh(self.to_out(torch.stack(reads, dim=1)))
+        return out_BND, DecoderState(hidden, out_BND[:, -1])
 
 
 class LuongDecoder(RecurrentDecoder):
     """h_t = cell([x_t; o_{t−1}], h_{t−1}),  c_t = look(h_t),  o_t = tanh(W_c [c_t; h_t]) (Luong 2015, eq. 5).
 
-    The output is fed into the next step (section 3.3), so that a step knows where the earlier ones looked.
+    The output is fed into the next step (section 3.3), so that a step knows where the earlier ones looked. Without
+    `input_feeding`, h_t = cell(x_t, h_{t−1}): no state depends on a look, and all looks are taken at once.
     """
 
-    def __init__(self, in_dim: int, dim: int, memory_dim: int, attend: Attend, cell: MakeCell = nn.GRUCell) -> None:
-        super().__init__(cell(in_dim + dim, dim), attend, memory_dim + dim, dim)
+    def __init__(
+        self,
+        in_dim: int,
+        dim: int,
+        memory_dim: int,
+        attend: Attend | None,
+        cell: MakeCell = nn.GRUCell,
+        input_feeding: bool = True,
+    ) -> None:
+        super().__init__(cell(in_dim + dim if input_feeding else in_dim, dim), attend, memory_dim + dim, dim)
+        self.input_feeding = input_feeding
 
     def step(
-        self, x_BD: Tensor, state: DecoderState, memory_BMD: Tensor, valid_BM: Tensor | None = None
+        self,
+        x_BD: Tensor,
+        state: DecoderState,
+        memory_BMD: Tensor,
+        valid_BM: Tensor | None = None,
+        keys_BMK: Tensor | None = None,
     ) -> tuple[Tensor, DecoderState]:
-        hidden = self.cell(torch.cat([x_BD, state.fed_BD], dim=-1), state.hidden)
-        context_BD = self.look(state_of(hidden), memory_BMD, valid_BM)
+        read_BD = torch.cat([x_BD, state.fed_BD], dim=-1) if self.input_feeding else x_BD
+        hidden = self.cell(read_BD, state.hidden)
+        context_BD = self.look(state_of(hidden), memory_BMD, valid_BM, keys_BMK)
         out_BD = torch.tanh(self.to_out(torch.cat([context_BD, state_of(hidden)], dim=-1)))
         return out_BD, DecoderState(hidden, out_BD)
+
+    def forward(
+        self,
+        x_BND: Tensor,
+        state: DecoderState,
+        memory_BMD: Tensor,
+        valid_BM: Tensor | None = None,
+        keys_BMK: Tensor | None = None,
+    ) -> tuple[Tensor, DecoderState]:
+        if self.input_feeding:
+            return super().forward(x_BND, state, memory_BMD, valid_BM, keys_BMK)
+        hidden, states = state.hidden, []
+        for x_BD in x_BND.unbind(1):
+            hidden = self.cell(x_BD, hidden)
+            states.append(state_of(hidden))
+        state_BND = torch.stack(states, dim=1)
+        context_BND = self.look_all(state_BND, memory_BMD, valid_BM, keys_BMK)
+        out_BND = torch.tanh(self.to_out(torch.cat([context_BND, state_BND], dim=-1)))
+        return out_BND, DecoderState(hidden, out_BND[:, -1])
 
 
 def state_of(hidden: Hidden) -> Tensor:

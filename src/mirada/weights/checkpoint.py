@@ -13,7 +13,8 @@ from mirada.errors import MiradaError
 from mirada.systems.outline import outline
 from mirada.systems.registry import all_arguments
 
-FROM_DATA = ("image_size", "in_channels", "num_classes")  # what the data decides of a system
+# What the data decides of a system.
+FROM_DATA = ("image_size", "in_channels", "num_classes", "num_tokens", "num_target_tokens", "pad")
 
 
 @dataclass(frozen=True)

@@ -13,26 +13,34 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from mirada.core.places import Places
+from mirada.core.position.rotary import Convention
 from mirada.errors import MiradaError
 
 
-def sinusoidal_table(position: Tensor, dim: int, base: float = 10_000.0) -> Tensor:
-    """PE(pos, 2m) = sin(pos / base^{2m/D}), PE(pos, 2m+1) = cos(pos / base^{2m/D}) (Vaswani 2017, 3.5), in float64."""
+def sinusoidal_table(
+    position: Tensor, dim: int, base: float = 10_000.0, convention: Convention = "interleaved"
+) -> Tensor:
+    """PE(pos, 2m) = sin(pos / base^{2m/D}), PE(pos, 2m+1) = cos(pos / base^{2m/D}) (Vaswani 2017, 3.5), in float64.
+
+    Convention "half" has all sines first and then all cosines, as tensor2tensor, Marian and Whisper do.
+    """
     frequency = base ** (-torch.arange(0, dim, 2, device=position.device, dtype=torch.float64) / dim)
     angle = position.to(torch.float64)[..., None] * frequency
+    if convention == "half":
+        return torch.cat([angle.sin(), angle.cos()], dim=-1)[..., :dim]
     return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(-2)[..., :dim]
 
 
 class Sinusoidal(nn.Module):
     """x_i + PE(i); on a plane each axis gets its share D/A of the channels."""
 
-    def __init__(self, dim: int, axes: int = 1, base: float = 10_000.0) -> None:
+    def __init__(self, dim: int, axes: int = 1, base: float = 10_000.0, convention: Convention = "interleaved") -> None:
         super().__init__()
         if dim % (2 * axes):
             raise MiradaError(
                 f"dim={dim} must be a multiple of {2 * axes}: a sine and a cosine for each of {axes} axes"
             )
-        self.dim, self.axes, self.base = dim, axes, base
+        self.dim, self.axes, self.base, self.convention = dim, axes, base, convention
 
     def table(self, places: Places) -> Tensor:
         """One row per token; tokens without a place get zeros."""
@@ -41,7 +49,8 @@ class Sinusoidal(nn.Module):
             coords = places.index_N[..., places.num_extra :, None] - places.num_extra
         elif coords.shape[-1] != self.axes:
             raise MiradaError(f"sinusoidal positions for {self.axes} axes met places with {coords.shape[-1]}")
-        parts = [sinusoidal_table(coords[..., a], self.dim // self.axes, self.base) for a in range(self.axes)]
+        dim = self.dim // self.axes
+        parts = [sinusoidal_table(coords[..., a], dim, self.base, self.convention) for a in range(self.axes)]
         return F.pad(torch.cat(parts, dim=-1), (0, 0, places.num_extra, 0))
 
     def forward(self, x_BND: Tensor, places: Places) -> Tensor:
