@@ -20,6 +20,7 @@ class Cache:
         self._seen: dict[nn.Module, _Growing] = {}
         self._memory: dict[nn.Module, tuple[Tensor, Tensor]] = {}
         self._places: dict[nn.Module, Places] = {}
+        self._joined: tuple[Places, Places, Places] | None = None  # those seen, those that follow, both
 
     def length(self, layer: nn.Module) -> int:
         return self._seen[layer].length if layer in self._seen else 0
@@ -31,8 +32,14 @@ class Cache:
     def place(self, layer: nn.Module, places: Places) -> Places:
         """Add the places of the new tokens of a layer; gives those of all so far."""
         seen = self._places.get(layer)
-        self._places[layer] = places if seen is None else seen.followed_by(places)
+        self._places[layer] = places if seen is None else self._followed(seen, places)
         return self._places[layer]
+
+    def _followed(self, seen: Places, places: Places) -> Places:
+        """All layers are asked the same in turn, and share the answer."""
+        if self._joined is None or self._joined[0] is not seen or self._joined[1] is not places:
+            self._joined = (seen, places, seen.followed_by(places))
+        return self._joined[2]
 
     def memory(self, layer: nn.Module, project: Callable[[], tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
         """Keys and values of an unchanging memory, projected at the first step only."""
@@ -76,16 +83,11 @@ class _Growing:
             old_k, old_v = (buffer[..., :start, :] for buffer in self.buffers)
             self.buffers = (torch.cat([old_k, k], dim=-2), torch.cat([old_v, v], dim=-2))
         else:
-            grown = []
+            if self.buffers[0].shape[-2] < self.length:
+                self.buffers = (_larger(self.buffers[0], start, k), _larger(self.buffers[1], start, v))
             for buffer, new in zip(self.buffers, (k, v), strict=True):
-                if buffer.shape[-2] < self.length:
-                    larger = new.new_empty(*new.shape[:-2], 2 * self.length, new.shape[-1])
-                    larger[..., :start, :] = buffer[..., :start, :]
-                    buffer = larger
-                buffer[..., start : self.length, :] = new
-                grown.append(buffer)
-            self.buffers = (grown[0], grown[1])
-        return self.buffers[0][..., : self.length, :], self.buffers[1][..., : self.length, :]
+                buffer.narrow(-2, start, new.shape[-2]).copy_(new)
+        return self.buffers[0].narrow(-2, 0, self.length), self.buffers[1].narrow(-2, 0, self.length)
 
     def copy(self) -> _Growing:
         other = _Growing()
@@ -98,3 +100,10 @@ class _Growing:
     def reorder(self, batch_index_B: Tensor) -> None:
         assert self.buffers is not None
         self.buffers = tuple(buffer.index_select(0, batch_index_B) for buffer in self.buffers)  # type: ignore
+
+
+def _larger(buffer: Tensor, length: int, more: Tensor) -> Tensor:
+    """Its first `length` tokens, with room for as many again and twice what comes."""
+    room = more.new_empty(*more.shape[:-2], 2 * (length + more.shape[-2]), more.shape[-1])
+    room.narrow(-2, 0, length).copy_(buffer.narrow(-2, 0, length))
+    return room

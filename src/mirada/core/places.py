@@ -35,6 +35,10 @@ class Places:
         """All tokens of the line or lattice in their order, so that a token's row is its index."""
         return self.consecutive and len(self) == self.num_extra + math.prod(self.size)
 
+    def is_last_of(self, others: Places) -> bool:
+        """One token, with which the line of the others ends."""
+        return len(self) == 1 and self.consecutive and others.is_whole and self.size == others.size == (len(others),)
+
     def must_be_of(self, num_tokens: int) -> None:
         if len(self) != num_tokens:
             raise MiradaError(
@@ -56,6 +60,8 @@ class Places:
     def of_samples(self, batch_index_B: Tensor) -> Places:
         """Those of some samples, where each sample has its own (B, 1, N)."""
         index, coords = self.index_N, self.coords_NA
+        if index.ndim == 1 and coords.ndim == 2:
+            return self
         if index.ndim > 1:
             index = index.index_select(0, batch_index_B)
         if coords.ndim > 2:

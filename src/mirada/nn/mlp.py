@@ -8,6 +8,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from mirada.core.linear import Linear
+
 
 class MLP(nn.Module):
     """y = W_2 g(W_1 x + b_1) + b_2, dropout after g (Vaswani 2017, eq. 2, with g = ReLU; ViT: g = GELU).
@@ -27,10 +29,10 @@ class MLP(nn.Module):
         bias: bool = True,
     ) -> None:
         super().__init__()
-        self.expand = nn.Linear(dim, hidden_dim, bias)
+        self.expand = Linear(dim, hidden_dim, bias)
         self.activation = nn.GELU() if activation is None else activation
         self.dropout = nn.Dropout(dropout)
-        self.contract = nn.Linear(hidden_dim, dim if out_dim is None else out_dim, bias)
+        self.contract = Linear(hidden_dim, dim if out_dim is None else out_dim, bias)
         _initialise(self.expand, self.contract)
 
     def forward(self, x_BND: Tensor) -> Tensor:
@@ -54,11 +56,11 @@ class GatedMLP(nn.Module):
         bias: bool = False,
     ) -> None:
         super().__init__()
-        self.gate = nn.Linear(dim, hidden_dim, bias)
-        self.expand = nn.Linear(dim, hidden_dim, bias)
+        self.gate = Linear(dim, hidden_dim, bias)
+        self.expand = Linear(dim, hidden_dim, bias)
         self.activation = nn.SiLU() if activation is None else activation
         self.dropout = nn.Dropout(dropout)
-        self.contract = nn.Linear(hidden_dim, dim if out_dim is None else out_dim, bias)
+        self.contract = Linear(hidden_dim, dim if out_dim is None else out_dim, bias)
         _initialise(self.gate, self.expand, self.contract)
 
     def forward(self, x_BND: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from mirada.core.kernels.call import Call
-from mirada.core.neighbours import full
+from mirada.core.neighbours import causal, full
 
 
 def masked_softmax(logits: Tensor, allowed: Tensor | None) -> Tensor:
@@ -47,11 +47,20 @@ def biased_logits(call: Call) -> Tensor:
 
 def allowed_pairs(call: Call) -> Tensor | None:
     """The neighbourhood and the padding as one mask, None if all is allowed."""
-    allowed = None if call.neighbours == full() else call.neighbours.allowed(call.query_places, call.key_places)
+    allowed = None if _sees_all(call) else call.neighbours.allowed(call.query_places, call.key_places)
     if call.valid_BM is None:
         return allowed
     valid = call.valid_BM[:, None, None, :]
     return valid.expand(-1, -1, call.q_BHNK.shape[-2], -1) if allowed is None else allowed & valid
+
+
+def _sees_all(call: Call) -> bool:
+    """Full attention; or the newest of tokens that look back, as when a text is written one by one."""
+    if call.neighbours == full():
+        return True
+    if call.queries is None or call.keys is None or call.neighbours != causal():
+        return False
+    return call.queries.is_last_of(call.keys)
 
 
 def weights(call: Call) -> Tensor:
