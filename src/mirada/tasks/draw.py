@@ -9,7 +9,8 @@ from torch import Tensor
 
 from mirada.core import Cache
 from mirada.errors import MiradaError
-from mirada.tasks.pixels import drawn, first_rows
+from mirada.tasks.pixels import first_rows
+from mirada.tasks.sampling import check_choice, drawn
 
 Size = tuple[int, int]
 
@@ -36,10 +37,7 @@ def continued(
     generator: torch.Generator | None = None,
 ) -> Tensor:
     """(B, H·W) colours that go on from the first N: each is drawn given all before it, which a cache reads once."""
-    if temperature < 0:
-        raise MiradaError(f"temperature={temperature}: must be at least 0, where the likeliest colour is taken")
-    if top_k is not None and top_k < 1:
-        raise MiradaError(f"top_k={top_k}: must be at least 1")
+    check_choice(temperature=temperature, top_k=top_k)
     height, width = model.image_size if size is None else size
     start_B1 = torch.full((len(colour_BN), 1), model.start, dtype=torch.long, device=colour_BN.device)
     written, unread, cache = colour_BN, torch.cat([start_B1, colour_BN], dim=1), Cache()

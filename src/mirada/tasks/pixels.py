@@ -76,22 +76,6 @@ def nats_of_single_pixels(count_T: Tensor, held_out_T: Tensor) -> float:
     return -(held_out_T * log_share_T).sum().item() / held_out_T.sum().item()
 
 
-def drawn(logits_NT: Tensor, *, temperature: float, top_k: int | None, generator: torch.Generator | None) -> Tensor:
-    """(N,) colours drawn with probability ∝ exp(logit / temperature), among the `top_k` most likely ones.
-
-    argmax of logits plus Gumbel noise is such a draw; at temperature 0 it is the most likely colour.
-    """
-    logits_NT = logits_NT.double()
-    if top_k is not None and top_k < logits_NT.shape[-1]:
-        lowest_N1 = logits_NT.topk(top_k).values[:, -1:]
-        logits_NT = logits_NT.masked_fill(logits_NT < lowest_N1, -torch.inf)
-    if temperature == 0:
-        return logits_NT.argmax(-1)
-    uniform_NT = torch.rand(logits_NT.shape, generator=generator, dtype=torch.float64)
-    gumbel_NT = -torch.log(-torch.log(uniform_NT.clamp(1e-300, 1 - 1e-16)))
-    return (logits_NT / temperature + gumbel_NT.to(logits_NT.device)).argmax(-1)
-
-
 def first_rows(colour_NP: Tensor, size: tuple[int, int], share: float) -> Tensor:
     """The pixels of the upper `share` of the rows."""
     height, width = size

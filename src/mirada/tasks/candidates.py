@@ -1,0 +1,94 @@
+"""The tokens that may be written next, and how likely they are.
+
+    log p(y) = logit_y − log Σ_t exp(logit_t),     over all tokens t, also those that are forbidden
+
+Nothing is shared out anew among the allowed ones, so that a text scores what teacher forcing gives it.
+
+Shape letters: R rows, N tokens written so far, T tokens of the vocabulary, C candidates.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from mirada.errors import MiradaError
+
+BROKEN = (
+    "the model's scores of the next token are not numbers: its weights are broken; take an earlier checkpoint, or "
+    "train with a smaller learning rate"
+)
+
+
+@dataclass(frozen=True)
+class Forbidden:
+    """tokens            never written
+    min_length        `end` is not written as an earlier token than this one, the first being 1
+    no_repeat_ngram   no n tokens of a text occur twice in it
+    """
+
+    end: int
+    tokens: tuple[int, ...] = ()
+    min_length: int = 0
+    no_repeat_ngram: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.end in self.tokens:
+            raise MiradaError(f"token {self.end} is forbidden and is also the end of a text: without it none would end")
+        if self.no_repeat_ngram is not None and self.no_repeat_ngram < 1:
+            raise MiradaError(
+                f"no_repeat_ngram={self.no_repeat_ngram}: must be at least 1, or None to allow repetition"
+            )
+
+    def applied(self, logits_RT: Tensor, written_RN: Tensor) -> Tensor:
+        """A copy of the logits in which only the allowed tokens are left."""
+        logits_RT = without(logits_RT, self.tokens)
+        if written_RN.shape[1] + 1 < self.min_length:
+            logits_RT[:, self.end] = -torch.inf
+        if self.no_repeat_ngram is not None and written_RN.shape[1] >= self.no_repeat_ngram:
+            logits_RT[repeating(written_RN, self.no_repeat_ngram)] = -torch.inf
+        return logits_RT
+
+
+def without(logits_RT: Tensor, tokens: tuple[int, ...]) -> Tensor:
+    """A copy in which these are −∞; a number outside the vocabulary, such as a padding of −1, is no token."""
+    known = [token for token in tokens if 0 <= token < logits_RT.shape[1]]
+    return logits_RT.index_fill(1, torch.tensor(known, dtype=torch.long, device=logits_RT.device), -torch.inf)
+
+
+def repeating(written_RN: Tensor, n: int) -> tuple[Tensor, Tensor]:
+    """(rows, tokens) that would complete, as the next token, n tokens that the row already has."""
+    ngram_RXn = written_RN.unfold(1, n, 1)
+    last_Rm = written_RN[:, written_RN.shape[1] - (n - 1) :]
+    rows, places = (ngram_RXn[..., :-1] == last_Rm[:, None]).all(-1).nonzero(as_tuple=True)
+    return rows, ngram_RXn[rows, places, -1]
+
+
+def likeliest(logits_RT: Tensor, written_RN: Tensor, rules: Forbidden, count: int) -> tuple[Tensor, Tensor]:
+    """(R, C) the `count` likeliest tokens that are allowed, by number, and before them their log p in float64.
+
+    A row that may write nothing ends, whatever `min_length` says.
+    """
+    logits_RT = logits_RT.to(torch.promote_types(logits_RT.dtype, torch.float32))
+    norm_R1 = logits_RT.logsumexp(1, keepdim=True)
+    if not bool((norm_R1 < torch.inf).all()):
+        raise MiradaError(BROKEN)
+    allowed_RT = rules.applied(logits_RT, written_RN)
+    token_RC = top(allowed_RT, count)
+    logit_RC = allowed_RT.gather(1, token_RC)
+    stuck_R = (logit_RC == -torch.inf).all(1)
+    token_RC[stuck_R, 0], logit_RC[stuck_R, 0] = rules.end, logits_RT[stuck_R, rules.end]
+    log_RC = logit_RC.double() - norm_R1.double()
+    return log_RC.masked_fill(logit_RC == -torch.inf, -torch.inf), token_RC
+
+
+def top(value_RT: Tensor, count: int) -> Tensor:
+    """(R, C) where the `count` highest values of every row are, from left to right; of equals, those further left."""
+    if count >= value_RT.shape[1]:
+        return torch.arange(value_RT.shape[1], device=value_RT.device).repeat(len(value_RT), 1)
+    highest, index = value_RT.topk(count + 1)
+    if bool(((highest[:, -2] == highest[:, -1]) & highest[:, -1].isfinite()).any()):
+        index = value_RT.sort(descending=True, stable=True).indices  # topk does not say which of equals it takes
+    return index[:, :count].sort().values
