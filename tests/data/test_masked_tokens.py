@@ -17,7 +17,7 @@ def masked(num_rows: int, length: int, seed: int = 0) -> tuple[torch.Tensor, ...
     tokens[:, 0], tokens[:, -1] = CLS, SEP
     generator = torch.Generator().manual_seed(seed)
     inputs, targets = mask_tokens(
-        tokens, is_special_BN=tokens >= VOCABULARY, mask_id=MASK, num_ordinary=VOCABULARY, generator=generator
+        tokens, is_special_BN=tokens >= VOCABULARY, mask_id=MASK, ordinary=torch.arange(VOCABULARY), generator=generator
     )
     return tokens, inputs, targets
 
@@ -65,3 +65,26 @@ def test_F2_the_same_seed_masks_the_same_tokens():
     first = masked(5, 31, seed=3)
     torch.manual_seed(1)
     assert all(torch.equal(a, b) for a, b in zip(first, masked(5, 31, seed=3), strict=True))
+
+
+def test_F2_whole_words_are_asked_for_or_left_alone():
+    torch.manual_seed(2)
+    num_rows, length = 1009, 101
+    tokens = torch.randint(0, VOCABULARY, (num_rows, length))
+    tokens[:, 0] = CLS
+    words = (torch.rand(num_rows, length) < 0.6).long().cumsum(1)
+    words[:, 1:] += words[:, :1] == words[:, 1:]  # the first token is a word of its own
+    _, targets = mask_tokens(
+        tokens,
+        is_special_BN=tokens >= VOCABULARY,
+        mask_id=MASK,
+        ordinary=torch.arange(VOCABULARY),
+        generator=torch.Generator().manual_seed(0),
+        words_BN=words,
+    )
+    asked = targets != IGNORED
+    is_same_word = words[:, 1:] == words[:, :-1]
+    assert (asked[:, 1:] == asked[:, :-1])[is_same_word].all() and not asked[:, 0].any()
+    count = asked.sum(1).double()
+    assert (count >= 1).all()
+    assert abs(float(count.mean()) - 15) < 5 * float(count.std()) / math.sqrt(num_rows)

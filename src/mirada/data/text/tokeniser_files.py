@@ -1,0 +1,71 @@
+"""Files of tokenisers, which may come from anywhere: they are read as data, within limits, and never run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tokenizers import Tokenizer
+
+from mirada.errors import MiradaError
+
+LARGEST_FILE = 200_000_000  # bytes; the largest vocabularies in use are a tenth of it
+
+
+def read_text(path: Path) -> str:
+    if not path.is_file():
+        raise MiradaError(f"{path}: is not a file; expected the file of a tokeniser.")
+    if (size := path.stat().st_size) > LARGEST_FILE:
+        raise MiradaError(f"{path}: has {size} bytes, which no tokeniser has; expected at most {LARGEST_FILE}.")
+    try:
+        return path.read_text("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise MiradaError(
+            f"{path}: is not UTF-8 text at byte {error.start}; expected the file of a tokeniser."
+        ) from error
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    text = read_text(path)
+    try:
+        state = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise MiradaError(f"{path}: is not JSON ({error}); expected the file of a tokeniser.") from error
+    if not isinstance(state, dict):
+        raise MiradaError(
+            f"{path}: is a JSON {type(state).__name__}, expected an object with the parts of a tokeniser."
+        )
+    return state
+
+
+def open_pipeline(state: Any, path: Path) -> Tokenizer:
+    """The pipeline that a tokenizer.json describes."""
+    with refusing(path):
+        pipeline = Tokenizer.from_str(json.dumps(state))
+        require_numbered(pipeline, path)
+    return pipeline
+
+
+def require_numbered(pipeline: Tokenizer, path: Path) -> None:
+    """Numbers far beyond the count of tokens would ask for a model of any size."""
+    numbers = pipeline.get_vocab(with_added_tokens=True).values()
+    if not numbers or max(numbers) >= 2 * len(numbers) + 1000:
+        found = f"{len(numbers)} tokens with numbers up to {max(numbers)}" if numbers else "no tokens"
+        raise MiradaError(f"{path}: has {found}; expected tokens that are numbered from 0.")
+
+
+class refusing:
+    """What the library makes of a broken file, errors as well as panics, becomes one sentence."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        is_panic = kind is not None and kind.__name__ == "PanicException"  # not an Exception
+        if is_panic or (isinstance(error, Exception) and not isinstance(error, MiradaError)):
+            said = " ".join(str(error).split())[:200]
+            raise MiradaError(f"{self.path}: cannot be read as a tokeniser ({said}); was it cut or edited?") from error
