@@ -17,6 +17,14 @@ def test_an_entrant_is_a_system_and_its_settings() -> None:
     assert entrant.slug == "vit-micro-system.arguments.stem-linear-train.clip-1"
 
 
+def test_an_entrant_may_have_a_name() -> None:
+    entrant = parse_entrant("linear patches: vit:micro system.arguments.stem=linear")
+    assert (entrant.label, entrant.slug, entrant.system) == ("linear patches", "linear-patches", "vit:micro")
+    assert entrant.settings == ("system.arguments.stem=linear",)
+    inside = parse_entrant("vit 'system.arguments={depth: 2}'")
+    assert (inside.system, inside.settings) == ("vit", ("system.arguments={depth: 2}",))
+
+
 def test_the_presets_own_system() -> None:
     assert parse_entrant("preset train.clip=1").system is None
 

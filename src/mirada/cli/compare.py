@@ -26,6 +26,7 @@ def compare(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="The folder; an earlier one of the same comparison goes on.")
     ] = None,
+    at_once: Annotated[int, typer.Option(help="Trainings at a time, in processes that share the cores.")] = 1,
     quiet: Quiet = False,
     log_level: LogLevel = Level.warning,
     verbose: Verbose = False,
@@ -58,6 +59,7 @@ def compare(
             settings=settings,
             preset=preset,
             out=out,
+            at_once=at_once,
             watcher=watching,
         )
     if not quiet:

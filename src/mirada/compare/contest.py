@@ -17,7 +17,10 @@ AS_PRESET = "preset"  # an entrant of this name is what `mirada train` would tak
 
 @dataclass(frozen=True)
 class Entrant:
-    """`vit:micro system.arguments.stem=linear`: a system, its size, and settings of its own."""
+    """`vit:micro system.arguments.stem=linear`: a system, its size, and settings of its own.
+
+    With a name of its own before: `linear patches: vit:micro system.arguments.stem=linear`.
+    """
 
     label: str
     system: str | None
@@ -71,9 +74,11 @@ class ContestFolder:
 
 
 def parse_entrant(words: str) -> Entrant:
-    """Its system (and size), then its own settings, as on the command line."""
+    """Its name, if it has one, then its system (and size), then its own settings, as on the command line."""
+    name, colon, rest = words.partition(": ")
+    is_named = bool(colon) and "=" not in name  # or else the colon is in the value of a setting
     try:
-        first, *settings = shlex.split(words)
+        first, *settings = shlex.split(rest if is_named else words)
     except ValueError as error:
         raise MiradaError(f"{words!r}: {error}; write an entrant as 'vit:micro system.arguments.depth=2'.") from error
     wrong = [setting for setting in settings if "=" not in setting]
@@ -82,7 +87,7 @@ def parse_entrant(words: str) -> Entrant:
             f"{words!r}: {(wrong or [first])[0]!r} is out of place; an entrant is a system and then settings, "
             "in quotes, such as 'vit:micro system.arguments.depth=2'."
         )
-    return Entrant(words, None if first == AS_PRESET else first, tuple(settings))
+    return Entrant(name.strip() if is_named else words, None if first == AS_PRESET else first, tuple(settings))
 
 
 def require_contest(contest: Contest) -> None:

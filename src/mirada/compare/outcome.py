@@ -21,7 +21,9 @@ class Row:
     score: Interval
     to_first: Interval | None  # None: it is the first
     num_parameters: int
-    flops: int | None  # of one forward pass of one image
+    flops: int | None  # of one forward pass of one image, counted
+    formula_flops: int | None  # the same by the formulas of the layers
+    seconds_per_step: float | None  # as measured before the trainings; None: the budget was not in minutes
     per_second: float  # training images
     epochs: float
 
@@ -29,11 +31,15 @@ class Row:
     def curves(self) -> list[list[tuple[float, float]]]:
         """Of every seed: seconds of training, validation metric."""
         name = f"val_{self.metric}"
-        return [[(float(row["seconds"]), float(row[name])) for row in run.read_metrics()] for run in self.runs]
+        return [[(self._seconds(row), float(row[name])) for row in run.read_metrics()] for run in self.runs]
+
+    def _seconds(self, row: dict[str, str]) -> float:
+        """By the timed step where there is one: the clock of a training also counts what others did meanwhile."""
+        return float(row["seconds"]) if self.seconds_per_step is None else int(row["step"]) * self.seconds_per_step
 
 
-def outcome(folder: ContestFolder, contest: Contest, flops: dict[str, int | None]) -> list[Row]:
-    """Of the entrants whose runs are all finished, in the order they were named."""
+def outcome(folder: ContestFolder, contest: Contest, steps: dict[str, dict]) -> list[Row]:
+    """Of the entrants whose runs are all finished, in the order they were named; `steps` is steps.json."""
     rows: list[Row] = []
     for entrant in contest.parsed():
         runs = [folder.run(entrant, seed) for seed in range(contest.seeds)]
@@ -42,6 +48,8 @@ def outcome(folder: ContestFolder, contest: Contest, flops: dict[str, int | None
         results = [run.read_result() for run in runs]
         data = runs[0].read_data()
         count = data.get("num_images") or data["num_nodes"]
+        measured = steps.get(entrant.label, {})
+        trained_at = _total(results, "samples_seen") / max(_total(results, "seconds_training"), 1e-9)
         rows.append(
             Row(
                 entrant=entrant,
@@ -50,8 +58,10 @@ def outcome(folder: ContestFolder, contest: Contest, flops: dict[str, int | None
                 score=mean_over_seeds([result["value"] for result in results]),
                 to_first=difference(runs, rows[0].runs) if rows else None,
                 num_parameters=results[0]["num_parameters"],
-                flops=flops.get(entrant.label),
-                per_second=_total(results, "samples_seen") / max(_total(results, "seconds_training"), 1e-9),
+                flops=measured.get("flops"),
+                formula_flops=measured.get("formula_flops"),
+                seconds_per_step=measured.get("seconds_per_step"),
+                per_second=measured.get("samples_per_second", trained_at),
                 epochs=results[0]["samples_seen"] / count["train"],
             )
         )
@@ -64,7 +74,8 @@ def cells(rows: list[Row]) -> list[dict[str, str]]:
         {
             "entrant": row.entrant.label,
             "parameters": f"{row.num_parameters:,}",
-            "MFLOP per image": "" if row.flops is None else f"{row.flops / 1e6:,.1f}",
+            "MFLOP per image": _millions(row.flops),
+            "by formula": _millions(row.formula_flops),
             "images/s in training": f"{row.per_second:,.0f}",
             "epochs": f"{row.epochs:.1f}",
             metric_title(row.metric): _score(row),
@@ -81,6 +92,8 @@ def numbers(rows: list[Row]) -> list[dict]:
             "entrant": row.entrant.label,
             "num_parameters": row.num_parameters,
             "flops": row.flops,
+            "formula_flops": row.formula_flops,
+            "seconds_per_step": row.seconds_per_step,
             "images_per_second": row.per_second,
             "epochs": row.epochs,
             "metric": row.metric,
@@ -135,6 +148,10 @@ def figure(rows: list[Row]) -> Drawing:
 
 def _total(results: list[dict], name: str) -> float:
     return sum(result[name] for result in results)
+
+
+def _millions(flops: int | None) -> str:
+    return "" if flops is None else f"{flops / 1e6:,.1f}"
 
 
 def _score(row: Row) -> str:

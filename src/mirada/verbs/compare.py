@@ -6,29 +6,21 @@ the same call continues a comparison that was stopped.
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
-
-from mirada.compare.contest import Contest, ContestFolder, Entrant, require_contest
+from mirada.compare.contest import Contest, ContestFolder, require_contest
 from mirada.compare.outcome import Row, cells, figure, markdown, numbers, outcome
 from mirada.config.load import LENGTHS, parse_settings
-from mirada.config.schema import Config
-from mirada.core import count_flops
 from mirada.errors import MiradaError
-from mirada.train.budget import seconds_per_step
 from mirada.train.files import read_json, write_atomically, write_json, write_text
 from mirada.train.folder import csv_text, new_run
 from mirada.train.stopping import Stopped, StopRequest
-from mirada.verbs.prepare import AnyPrepared, device_named
-from mirada.verbs.stages import Watcher, new_model
-from mirada.verbs.teacher import distillation
-from mirada.verbs.train import DEFAULT_MINUTES, plan, resume, train, what_was_said
-
-ROUNDS = 3  # over all entrants, so that all are timed in the same weather
+from mirada.verbs.contest_jobs import carry_out_beside, carry_out_here, unfinished
+from mirada.verbs.contest_steps import measure_steps
+from mirada.verbs.stages import Watcher
+from mirada.verbs.train import DEFAULT_MINUTES
 
 
 @dataclass(frozen=True)
@@ -53,30 +45,51 @@ def compare(
     settings: Iterable[str] = (),
     preset: str | None = None,
     out: str | Path | None = None,
+    at_once: int = 1,
     watcher: Watcher | None = None,
     stop: StopRequest | None = None,
 ) -> Comparison:
-    """Train every entrant ("vit", "cnn:mini", "vit:micro system.arguments.stem=linear") with every seed.
+    """Train every entrant ("vit", "cnn:mini", "linear: vit:micro system.arguments.stem=linear") with every seed.
 
     `minutes` become steps once, before the first training, for every entrant by its own speed. `settings` hold for all.
-    Without entrants, `out` is the folder of an earlier comparison, which is continued.
+    Without entrants, `out` is the folder of an earlier comparison, which is continued. `at_once` trainings run at a
+    time, in processes that share the cores.
     """
+    if at_once < 1:
+        raise MiradaError(f"--at-once {at_once}: must be 1 or more.")
     watcher = watcher or Watcher()
-    contest = _asked(list(entrants), data, seeds, minutes, tuple(settings), preset, out)
-    folder = _opened(contest, out, watcher)
-    steps = read_json(folder.steps)
+    folder = open_contest(
+        entrants, data, seeds=seeds, minutes=minutes, settings=settings, preset=preset, out=out, watcher=watcher
+    )
+    contest = folder.read()
+    jobs = unfinished(folder, contest)
     rows: list[Row] = []
-    for seed in range(contest.seeds):
-        for entrant in contest.parsed():
-            if not folder.run(entrant, seed).is_finished:
-                watcher.says(f"{entrant.label}, seed {seed}")
-                try:
-                    _train(folder, contest, entrant, seed, steps[entrant.label]["steps"], watcher, stop)
-                except Stopped as stopped:
-                    words = f"Stopped. Nothing is lost: `mirada compare --out {folder.path}` goes on from here."
-                    raise Stopped(words, stopped.exit_code) from None
-                rows = _write(folder, contest, steps)
-    return Comparison(folder.path, rows or _write(folder, contest, steps))
+    try:
+        through = (
+            carry_out_here(jobs, watcher, stop) if at_once == 1 else carry_out_beside(jobs, at_once, watcher, stop)
+        )
+        for _ in through:
+            rows = write_outcome(folder)
+    except Stopped as stopped:
+        words = f"Stopped. Nothing is lost: `mirada compare --out {folder.path}` goes on from here."
+        raise Stopped(words, stopped.exit_code) from None
+    return Comparison(folder.path, rows or write_outcome(folder))
+
+
+def open_contest(
+    entrants: Iterable[str] = (),
+    data: str | Path | None = None,
+    *,
+    seeds: int = 3,
+    minutes: float | None = None,
+    settings: Iterable[str] = (),
+    preset: str | None = None,
+    out: str | Path | None = None,
+    watcher: Watcher | None = None,
+) -> ContestFolder:
+    """The folder of a comparison with the budget of every entrant in steps; nothing is trained yet."""
+    contest = _asked(list(entrants), data, seeds, minutes, tuple(settings), preset, out)
+    return _opened(contest, out, watcher or Watcher())
 
 
 def _asked(
@@ -117,84 +130,16 @@ def _opened(contest: Contest, out: str | Path | None, watcher: Watcher) -> Conte
             return folder
     elif folder is not None and folder.path.exists() and any(folder.path.iterdir()):
         raise MiradaError(f"{out}: already exists and is not empty; give another folder.")
-    steps = _steps(contest, watcher)
+    steps = measure_steps(contest, watcher)
     folder = folder or ContestFolder(new_run(Path("runs"), f"compare-{Path(contest.source).stem}").path)
     folder.write(contest)
     write_json(folder.steps, steps)
     return folder
 
 
-def _plan(contest: Contest, entrant: Entrant, watcher: Watcher) -> tuple[Config, AnyPrepared]:
-    settings = [*contest.settings, *entrant.settings, "baseline.name=none"]
-    return plan(what_was_said(contest.source, entrant.system, None, settings), contest.preset, watcher)
-
-
-def _steps(contest: Contest, watcher: Watcher) -> dict[str, dict]:
-    """Of every entrant: how many steps its budget is, and what one forward pass costs. Measured once and kept."""
-    planned = {entrant.label: _plan(contest, entrant, Watcher()) for entrant in contest.parsed()}
-    found: dict[str, dict] = {}
-    for label, (config, prepared) in planned.items():
-        found[label] = {"steps": config.train.steps, "flops": _flops(config, prepared)}
-    if contest.minutes is not None:
-        times: dict[str, list[float]] = {label: [] for label in planned}
-        for _ in range(ROUNDS):
-            for label, (config, prepared) in planned.items():
-                times[label].append(_seconds_per_step(config, prepared))
-        for label, rounds in times.items():
-            seconds = statistics.median(rounds)
-            found[label] |= {"steps": max(1, round(60 * contest.minutes / seconds)), "seconds_per_step": seconds}
-            watcher.says(f"{label}: {contest.minutes:g} minutes are {found[label]['steps']:,} steps.")
-    return found
-
-
-def _seconds_per_step(config: Config, prepared: AnyPrepared) -> float:
-    device = device_named(config.train.device)
-    torch.manual_seed(0)
-    model, task = new_model(config, prepared), prepared.task(config)
-    objective = distillation(config, prepared, task, model, device)
-    batches, accumulate = prepared.training(config), config.train.accumulate
-    return seconds_per_step(prepared.attached(model, device), task, batches, device, accumulate, objective)
-
-
-def _flops(config: Config, prepared: AnyPrepared) -> int | None:
-    """Of one image; a graph has no such unit."""
-    arguments = prepared.arguments()
-    if "image_size" not in arguments:
-        return None
-    torch.manual_seed(0)
-    image = torch.zeros(1, arguments["in_channels"], *arguments["image_size"])
-    return count_flops(prepared.attached(new_model(config, prepared), torch.device("cpu")), image)
-
-
-def _train(
-    folder: ContestFolder,
-    contest: Contest,
-    entrant: Entrant,
-    seed: int,
-    steps: int | None,
-    watcher: Watcher,
-    stop: StopRequest | None,
-) -> None:
-    run = folder.run(entrant, seed)
-    if run.config.exists():
-        resume(run.path, watcher=watcher, stop=stop)
-        return
-    length = [] if steps is None else [f"train.steps={steps}"]
-    settings = [*contest.settings, *entrant.settings, *length, "baseline.name=none", f"train.seed={seed}"]
-    train(
-        contest.source,
-        system=entrant.system,
-        preset=contest.preset,
-        settings=settings,
-        out=run.path,
-        watcher=watcher,
-        stop=stop,
-    )
-
-
-def _write(folder: ContestFolder, contest: Contest, steps: dict[str, dict]) -> list[Row]:
+def write_outcome(folder: ContestFolder) -> list[Row]:
     """Table and figure of what is there; again after every training."""
-    rows = outcome(folder, contest, {label: entry["flops"] for label, entry in steps.items()})
+    rows = outcome(folder, folder.read(), read_json(folder.steps))
     if rows:
         write_text(folder.path / "table.md", markdown(cells(rows)))
         write_text(folder.path / "table.csv", csv_text(numbers(rows)))
