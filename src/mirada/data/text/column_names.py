@@ -20,9 +20,9 @@ LABEL_NAMES = (
 
 # ISO 639 codes of the languages with most parallel text, and of some of Mexico and the Andes.
 LANGUAGES = frozenset(
-    "af am ar ast ay az be bg bn br bs ca cs cy da de el en eo es et eu fa fi fr ga gl gn gu he hi hr ht hu hy id is it "
-    "ja ka kk km ko la lt lv mk ml mn mr ms mt my nah nb ne nl nn no oc oto pa pl ps pt qu quy ro ru sk sl sq sr sv sw "
-    "ta te th tl tr uk ur uz vi yi yo yua zh eng spa fra fre deu ger ita por rus jpn cmn ara nld tur".split()
+    "af am ar ast ay az be bg bn br bs ca cs cy da de el en eo es et eu fa fi fr ga gl gn gu he hi hr ht hu hy id is "
+    "it ja ka kk km ko la lt lv mk ml mn mr ms mt my nah nb ne nl nn no oc oto pa pl ps pt qu quy ro ru sk sl sq sr sv "
+    "sw ta te th tl tr uk ur uz vi yi yo yua zh eng spa fra fre deu ger ita por rus jpn cmn ara nld tur".split()
 )
 _LANGUAGE_WORDS = frozenset(
     "english spanish french german italian portuguese russian chinese japanese arabic dutch turkish catalan "
@@ -39,6 +39,12 @@ def plain_name(name: str) -> str:
 def is_language(name: str) -> bool:
     """'es', 'es_MX', 'Spanish'."""
     return plain_name(name) in _LANGUAGE_WORDS or re.split("[-_]", name.strip().lower())[0] in LANGUAGES
+
+
+def language_columns(names: Iterable[str]) -> list[str]:
+    """Those named after a language; 'id' is Indonesian only beside one other."""
+    found = list(filter(is_language, names))
+    return found if len(found) <= 2 else [name for name in found if name.lower() != "id"]
 
 
 def named(names: Iterable[str], known: Sequence[str]) -> str | None:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
 from mirada.data.discover import is_image_name
+from mirada.data.table import canonical_split
 from mirada.data.tabular import PATH_NAMES, SPLIT_NAMES
-from mirada.data.text.column_names import LABEL_NAMES, SOURCE_NAMES, TARGET_NAMES, TEXT_NAMES, is_language, named
+from mirada.data.text.column_names import LABEL_NAMES, SOURCE_NAMES, TARGET_NAMES, TEXT_NAMES, language_columns, named
 from mirada.data.text.records import Columns
 from mirada.data.text.table import KIND_OF_TASK, Kind
 from mirada.errors import MiradaError, nearest
 
 ROWS_PER_CLASS = 4  # fewer on average, and a column does not hold classes
 WORDS_OF_A_CLASS = 4
+EXAMINED = 1_000
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ def find_roles(columns: Columns, choice: TextColumns, task: str | None, where: s
                 f"{where}: there is no column {name!r} ({role}_column){nearest(name, columns)}; "
                 f"the columns are {', '.join(columns)}."
             )
-    split = choice.split or named(columns, SPLIT_NAMES)
+    split = choice.split or _split_column(columns)
     free = {name: cells for name, cells in columns.items() if name != split}
     kind = _kind(free, choice, task, where)
     if kind == "plain":
@@ -71,13 +73,13 @@ def find_roles(columns: Columns, choice: TextColumns, task: str | None, where: s
 
 def looks_like_text(columns: Columns) -> bool:
     """Whether a table is about texts: not about images or numbers, which also come with labels."""
-    if any(_mostly(map(is_image_name, cells), cells) for cells in columns.values()):
+    if any(_mostly(is_image_name, cells) for cells in columns.values()):
         return False
-    if named(columns, (*TEXT_NAMES, *SOURCE_NAMES)) or len(list(filter(is_language, columns))) >= 2:
+    if named(columns, (*TEXT_NAMES, *SOURCE_NAMES)) or len(language_columns(columns)) >= 2:
         return True
     if named(columns, [name for name in PATH_NAMES if name != "id"]):
         return False
-    return 2 * len([cells for cells in columns.values() if _mostly((" " in c for c in cells), cells)]) >= len(columns)
+    return 2 * sum(_mostly(_has_words, cells) for cells in columns.values()) >= len(columns)
 
 
 def holds_classes(cells: Sequence[str]) -> bool:
@@ -85,6 +87,12 @@ def holds_classes(cells: Sequence[str]) -> bool:
     distinct = set(cells)
     is_few = 1 <= len(distinct) <= len(cells) / ROWS_PER_CLASS
     return is_few and median(len(cell.split()) for cell in distinct) <= WORDS_OF_A_CLASS
+
+
+def _split_column(columns: Columns) -> str | None:
+    """By its name, if it holds nothing but train, val and test: 'set' or 'fold' can mean other things."""
+    found = named(columns, SPLIT_NAMES)
+    return found if found is not None and all(map(canonical_split, set(columns[found]))) else None
 
 
 def _kind(free: Columns, choice: TextColumns, task: str | None, where: str) -> Kind:
@@ -95,7 +103,7 @@ def _kind(free: Columns, choice: TextColumns, task: str | None, where: str) -> K
         return "pairs"
     if choice.label:
         return "labelled"
-    if choice.text is None and (_named_pair(free) or len(list(filter(is_language, free))) == 2):
+    if choice.text is None and (_named_pair(free) or len(language_columns(free)) == 2):
         return "pairs"
     if named(free, LABEL_NAMES):
         return "labelled"
@@ -122,7 +130,7 @@ def _pair(free: Columns, choice: TextColumns, where: str) -> tuple[str, str]:
     """Given and named columns first; then those of languages, then those of texts, from left to right."""
     source = choice.source or choice.text or _unless(named(free, SOURCE_NAMES), choice.target)
     target = choice.target or _unless(named(free, TARGET_NAMES), source)
-    languages = list(filter(is_language, free))
+    languages = language_columns(free)
     texts = [*languages, *(name for name in free if name not in languages and _is_text(free[name]))]
     rest = [name for name in texts if name not in (source, target)]
     chosen = [name or (rest.pop(0) if rest else None) for name in (source, target)]
@@ -169,11 +177,17 @@ def _left_out(free: Columns, used: tuple[str, str], where: str) -> tuple[str, ..
 
 def _is_text(cells: Sequence[str]) -> bool:
     """Mostly neither empty nor numbers nor names of images."""
-    return _mostly((bool(cell) and not _is_number(cell) and not is_image_name(cell) for cell in cells), cells)
+    return _mostly(lambda cell: bool(cell) and not _is_number(cell) and not is_image_name(cell), cells)
 
 
-def _mostly(flags, cells: Sequence[str]) -> bool:
-    return bool(cells) and 2 * sum(flags) > len(cells)
+def _mostly(holds: Callable[[str], bool], cells: Sequence[str]) -> bool:
+    """Whether it holds for most of at most EXAMINED cells, taken from all over the column."""
+    examined = cells[:: 1 + len(cells) // EXAMINED]
+    return 2 * sum(map(holds, examined)) > len(examined)
+
+
+def _has_words(cell: str) -> bool:
+    return " " in cell
 
 
 def _is_number(cell: str) -> bool:

@@ -1,7 +1,7 @@
 """Which files make a source of text, and which split each of them is, by their names.
 
     en_es_train.tsv.gz, en_es_dev.tsv.gz, en_es_test.tsv.gz     a table per split
-    train.en, train.es, val.en, val.es                          parallel files: line i of one belongs to line i of the other
+    train.en, train.es, val.en, val.es                          parallel files, line by line
     a.txt, b.txt                                                plain text, in the order of the names
 
 A word of a name such as train, dev, valid or test is its split; files that differ only in that word belong together.
@@ -56,18 +56,26 @@ def layout_of_file(path: Path, task: str | None, *, is_alone: bool = False) -> L
     else:
         others = [other.name for other in counterparts(path)]
         hint = f"give target={others[0]} beside it" if others else f"expected {', '.join((*TEXTS, *TABLES))}"
-        raise MiradaError(f"{path}: cannot tell what {ending(path) or 'this'} files hold; {hint}, or rename it to .txt.")
-    files = {None: path} if is_alone else _with_siblings(path)
+        raise MiradaError(
+            f"{path}: cannot tell what {ending(path) or 'this'} files hold; {hint}, or rename it to .txt."
+        )
+    files: dict[str | None, Path] = {None: path} if is_alone else _with_siblings(path)
     return Layout(kind, tuple(Part(file, split) for split, file in files.items()), _sibling_notes(path, files))
 
 
 def layout_of_parallel(path: Path, target: str) -> Layout:
     """Two files; `target` is a path, a name beside the source, or what its name ends in ('es')."""
-    choices = [Path(target), path.parent / target, *(p for p in counterparts(path) if ending(p)[1:] == target.strip("."))]
+    choices = [
+        Path(target),
+        path.parent / target,
+        *(p for p in counterparts(path) if ending(p)[1:] == target.strip(".")),
+    ]
     other = next((choice for choice in choices if choice.is_file()), None)
     if other is None:
         names = [choice.name for choice in counterparts(path)]
-        raise MiradaError(f"target {target!r}: there is no such file, nor {path.parent / target}{nearest(target, names)}.")
+        raise MiradaError(
+            f"target {target!r}: there is no such file, nor {path.parent / target}{nearest(target, names)}."
+        )
     if other.samefile(path):
         raise MiradaError(f"{path}: source and target are the same file; give the file of the other side as target.")
     sources, targets = _with_siblings(path), _with_siblings(other)
@@ -103,7 +111,10 @@ def layout_of_folder(folder: Path, task: str | None) -> Layout:
 
 
 def visible_files(folder: Path) -> list[Path]:
-    return sorted(child for child in folder.iterdir() if child.is_file() and not child.name.startswith("."))
+    try:
+        return sorted(child for child in folder.iterdir() if child.is_file() and not child.name.startswith("."))
+    except OSError as error:
+        raise MiradaError(f"{folder}: the folder cannot be read ({error.strerror}).") from None
 
 
 def plain_files(files: Sequence[Path]) -> list[Path]:
@@ -154,7 +165,8 @@ def _with_siblings(path: Path) -> dict[str | None, Path]:
             files = [path] if split == "train" else [file for file in family if split_of(file) == split]
             if len(files) > 1:
                 raise MiradaError(f"{files[0]} and {files[1].name} are both {split}; remove or rename one of them.")
-            found.update({split: file for file in files})
+            if files:
+                found[split] = files[0]
     return found if len(found) > 1 else {None: path}
 
 
@@ -187,7 +199,8 @@ def _parallel_sets(files: Sequence[Path], folder: Path) -> list[Layout]:
             seen.add(_family(file))
             training = [f for f in files if _family(f) == _family(file) and split_of(f) == "train"]
             layout = layout_of_parallel(training[0] if training else file, sides[1])
-            note = f"from {sides[0][1:]} to {sides[1][1:]}; for the other direction give {_stem(file)}{sides[1]} and target."
+            first, second = (side[1:] for side in sides)
+            note = f"from {first} to {second}; for the other direction give {_stem(file)}.{second} and target={first}."
             sets.append(Layout("parallel", layout.parts, (note,)))
     return sets
 

@@ -23,6 +23,7 @@ from mirada.data.text.encoding import is_gzip_name, peek_text, read_text
 from mirada.errors import MiradaError
 
 NESTED = "translation"  # {"translation": {"en": …, "es": …}}, the layout of Hugging Face
+SEPARATORS = ",;\t|"
 
 Columns = dict[str, list[str]]
 Row = tuple[int, list[str]]  # the line where it begins, and its cells
@@ -64,13 +65,14 @@ def _parsed(text: str, path: Path, wanted: Sequence[str], is_cut: bool = False) 
     if ending(path) == ".jsonl":
         return _from_objects(_json_objects(text, path), path)
     rows = [row for row in _rows(text, path) if any(row[1])]
-    if is_cut and len(rows) > 2:
-        rows.pop()  # perhaps only half of a cell that goes over several lines
+    if is_cut and len(rows[-1][1]) != len(rows[0][1]):
+        rows.pop()  # half of a cell that goes over several lines
     _require_rectangle(rows, path)
     first = rows[0][1]
     if is_header(first, wanted):
-        names, rows, notes = first, rows[1:], ()
-        if not rows:
+        names, rows = first, rows[1:]
+        notes: tuple[str, ...] = ()
+        if not rows and not is_cut:
             raise MiradaError(f"{path}: the table has a header ({', '.join(names)}) but no rows.")
     else:
         names = [f"column{i + 1}" for i in range(len(first))]
@@ -82,7 +84,7 @@ def _parsed(text: str, path: Path, wanted: Sequence[str], is_cut: bool = False) 
 def _rows(text: str, path: Path) -> Iterable[Row]:
     if ending(path) != ".csv":
         return ((n, [cell.strip() for cell in line.split("\t")]) for n, line in enumerate(text.split("\n"), start=1))
-    return _csv_rows(text, _delimiter(text), path)
+    return _csv_rows(text, _delimiter(text, path), path)
 
 
 def _csv_rows(text: str, delimiter: str, path: Path) -> list[Row]:
@@ -100,14 +102,16 @@ def _csv_rows(text: str, delimiter: str, path: Path) -> list[Row]:
     return rows
 
 
-def _delimiter(text: str) -> str:
-    """The separator that cuts the first lines into equally many cells, at least two; else the most frequent one."""
+def _delimiter(text: str, path: Path) -> str:
+    """The separator that cuts the first rows into equally many cells, at least two; else the most frequent one."""
     head = text.split("\n", 20)[:20]
-    for delimiter in ",;\t|":
-        widths = {len(cells) for cells in csv.reader(head, delimiter=delimiter) if cells}
+    for delimiter in SEPARATORS:
+        rows = _csv_rows("\n".join(head), delimiter, path)
+        whole = rows[:-1] if len(rows) > 1 else rows  # the last may be half a row
+        widths = {len(cells) for _, cells in whole if any(cells)}
         if len(widths) == 1 and widths != {1}:
             return delimiter
-    return max(",;\t|", key=head[0].count)
+    return max(SEPARATORS, key=head[0].count)
 
 
 def _require_rectangle(rows: list[Row], path: Path) -> None:

@@ -38,7 +38,9 @@ def plain_table(source: str, contents: Sequence[str], splits: Sequence[str] | No
             num_cut += len(pieces) > 1
             texts += pieces
             sides += [splits[number]] * len(pieces) if splits else []
-    cut = f"{num_cut} lines of more than {LONGEST_LINE:,} characters count as several rows; the text itself is unchanged."
+    cut = (
+        f"{num_cut} lines of more than {LONGEST_LINE:,} characters count as several rows; the text itself is unchanged."
+    )
     return TextTable(
         source=source,
         kind="plain",
@@ -99,9 +101,7 @@ def labelled_table(source: str, cells: Cells, names: tuple[str, str], notes: Seq
     )
 
 
-def references_of(
-    texts: Sequence[str], targets: Sequence[str], splits: Sequence[str] | None
-) -> list[tuple[str, ...]]:
+def references_of(texts: Sequence[str], targets: Sequence[str], splits: Sequence[str] | None) -> list[tuple[str, ...]]:
     """For every row the different targets of its source, among the rows of its split, in order of appearance."""
     keys = list(zip(texts, splits or [""] * len(texts), strict=True))
     found: dict[tuple[str, str], dict[str, None]] = {}

@@ -9,6 +9,8 @@ Splits that come with the data are kept; a missing val is taken out of train by 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from mirada.data.splits import TEST, TRAIN, VAL, Split, assign, connected
@@ -29,14 +31,21 @@ def split_text(table: TextTable, *, val: float = 0.1, test: float = 0.1, seed: i
     if table.splits is not None:
         return _complete_given(table, val, seed, generator)
     sides = _divide(table, (1 - val - test, val, test), generator)
+    if test > 0 and not (sides == TEST).any():
+        raise MiradaError(_too_few(table))
     notes = _rare_notes(table, sides) if test > 0 else ["there is no test side, as test=0 asks for."]
     return _as_split(table, sides, _how(table), seed, notes)
 
 
 def units_of(table: TextTable) -> np.ndarray:
     """(N,) unit number: rows with the same text, up to case and spaces, on either side of a pair are one unit."""
-    keys = [np.unique(list(map(same_text, column)), return_inverse=True)[1] for column in table.sides.values()]
-    return connected(keys, len(table))
+    return connected([_numbered(column) for column in table.sides.values()], len(table))
+
+
+def _numbered(texts: Sequence[str]) -> np.ndarray:
+    """(N,) equal numbers for equal texts; an array of the texts themselves would be as wide as the longest."""
+    numbers: dict[str, int] = {}
+    return np.array([numbers.setdefault(same_text(text), len(numbers)) for text in texts], dtype=np.int64)
 
 
 def _how(table: TextTable) -> str:
@@ -60,9 +69,9 @@ def _by_position(num_characters: np.ndarray, shares: tuple[float, ...]) -> np.nd
 
 
 def _whole_units(units: np.ndarray, shares: tuple[float, ...], generator: np.random.Generator) -> np.ndarray:
-    """Units in random order fill val, then test, then train."""
+    """Units in random order fill val, then test (at least one row each), then train."""
     sizes = np.bincount(units)
-    wanted = np.array([shares[VAL], shares[TEST]]) * len(units)
+    wanted = np.array([max(1.0, share * len(units)) if share > 0 else 0.0 for share in (shares[VAL], shares[TEST])])
     small = sizes <= max(1, LARGE_UNIT * wanted[wanted > 0].min())
     shuffled = generator.permutation(np.flatnonzero(small))
     middle = np.cumsum(sizes[shuffled]) - sizes[shuffled] / 2
@@ -90,11 +99,13 @@ def _complete_given(table: TextTable, val: float, seed: int, generator: np.rando
 def _as_split(table: TextTable, sides: np.ndarray, how: str, seed: int, notes: list[str]) -> Split:
     train, val, test = (np.flatnonzero(sides == side) for side in (TRAIN, VAL, TEST))
     if not len(train) or not len(val):
-        what = "lines" if table.kind == "plain" else "different texts"
-        raise MiradaError(
-            f"{table.source}: {len(table)} rows are too few to train on some and hold others out; add {what}."
-        )
+        raise MiradaError(_too_few(table))
     return Split(train, val, test, how, seed, tuple(notes))
+
+
+def _too_few(table: TextTable) -> str:
+    what = "lines" if table.kind == "plain" else "different texts"
+    return f"{table.source}: {len(table)} rows are too few to train on some and hold others out; add {what}."
 
 
 def _rare_notes(table: TextTable, sides: np.ndarray) -> list[str]:
