@@ -165,6 +165,22 @@ def test_words_of_tokens(trained):
     assert trained["word"].words_of(rows).tolist() == [[0, 1, 2], [0, 1, 2]]
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_blank_stands_for_a_word_and_its_space(kind):
+    t = Tokeniser.train(["El niño come. (niño) El niño\nniño come. la"] * 2, kind, 330)
+    if kind == "character":
+        whole = "El ? come. (?) ??"
+        numbers = [t.mask if character == "?" else t.encode(character)[0] for character in whole]
+        assert t.encode_blanks(whole.split("?")) == numbers
+        return
+    word = {number for text in ("niño", "El niño", "(niño") for number in t.encode(text)} - set(t.encode("El (El"))
+    for text in ("El niño.", "niño come", "(niño) come. niño", "El\nniño"):
+        numbers = [t.mask if number in word else number for number in t.encode(text)]
+        assert t.mask in numbers and t.encode_blanks(text.split("niño")) == numbers
+    assert t.encode_blanks(["El ", "", " come"]) == [*t.encode("El"), t.mask, t.mask, *t.encode("El come")[1:]]
+    assert t.encode_blanks(["El 𐤀"]) == t.encode("El 𐤀")
+
+
 def test_small_texts_have_fewer_tokens_and_say_so(caplog):
     with caplog.at_level(logging.INFO):
         assert len(Tokeniser.train(["uno dos"], "word", 1000)) == 7
@@ -192,7 +208,9 @@ def test_a_style_that_is_not_there_is_refused(trained):
         trained["bpe"].tokens([5], "flat")
 
 
-@pytest.mark.parametrize("content", [b"", b"[]", b"{}", b"\xff", b"[" * 100_000, b'{"mirada_tokeniser": 1}'])
+@pytest.mark.parametrize(
+    "content", [b"", b"[]", b"{}", b"\xff", b"[" * 100_000, b'{"mirada_tokeniser": 1, "kind": "bpe", "special": {}}']
+)
 def test_files_that_are_no_tokeniser_are_refused(tmp_path, content):
     (tmp_path / "tokeniser.json").write_bytes(content)
     for read in (Tokeniser.load, Tokeniser.from_hugging_face):
@@ -200,6 +218,17 @@ def test_files_that_are_no_tokeniser_are_refused(tmp_path, content):
             read(tmp_path / "tokeniser.json")
     with pytest.raises(MiradaError, match=r"nowhere\.json"):
         Tokeniser.load(tmp_path / "nowhere.json")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("kind", "bep"), ("special", {"pad": 4000}), ("special", {"pad": -1}), ("pipeline", {})]
+)
+def test_a_changed_file_is_refused(trained, tmp_path, key, value):
+    trained["bpe"].save(tmp_path / "tokeniser.json")
+    state = json.loads((tmp_path / "tokeniser.json").read_text("utf-8"))
+    (tmp_path / "tokeniser.json").write_text(json.dumps(state | {key: value}), "utf-8")
+    with pytest.raises(MiradaError, match=r"tokeniser\.json"):
+        Tokeniser.load(tmp_path / "tokeniser.json")
 
 
 def test_a_long_line_is_encoded():

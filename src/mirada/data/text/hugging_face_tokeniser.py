@@ -73,9 +73,9 @@ def _bert(path: Path, options: dict[str, Any]) -> Tokenizer:
 def _gpt2(vocabulary_path: Path, merges_path: Path, options: dict[str, Any]) -> Tokenizer:
     vocabulary = read_json(vocabulary_path)
     lines = read_text(merges_path).splitlines()
-    merges = [tuple(line.split(" ")) for line in lines if line and not line.startswith("#version")]
+    pairs = [line.partition(" ") for line in lines if line and not line.startswith("#version")]
     with refusing(vocabulary_path):
-        pipeline = Tokenizer(models.BPE(vocabulary, merges))
+        pipeline = Tokenizer(models.BPE(vocabulary, [(left, right) for left, _, right in pairs]))
         pipeline.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=bool(options.get("add_prefix_space", False)))
         pipeline.decoder = decoders.ByteLevel()
         require_numbered(pipeline, vocabulary_path)

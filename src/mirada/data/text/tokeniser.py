@@ -6,7 +6,6 @@ tokeniser.tokens(tokeniser.encode("el niño"), "sharp")        el niñ# #o
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
@@ -16,9 +15,10 @@ import tokenizers
 import torch
 from torch import Tensor
 
+from mirada.data.text.blanks import encode_blanks
 from mirada.data.text.hugging_face_tokeniser import read_hugging_face
 from mirada.data.text.token_words import Style, TokenWords
-from mirada.data.text.tokeniser_files import open_pipeline, read_json
+from mirada.data.text.tokeniser_files import read_saved, write_saved
 from mirada.data.text.tokeniser_kinds import SPECIAL, Kind, train
 from mirada.errors import MiradaError
 
@@ -26,7 +26,6 @@ log = logging.getLogger(__name__)
 
 UNKNOWN_TEXT = "⁇"
 NO_PAD = -1
-FORMAT = 1
 MANY = 10_000  # texts that are encoded at once: what the library returns is far larger than the tokens
 
 
@@ -50,11 +49,13 @@ class Tokeniser:
             self._vocabulary[number] = token
         named = {number for role, number in self.special.items() if role != "unknown"}
         marked = {number for number, token in pipeline.get_added_tokens_decoder().items() if token.special}
-        unknown = {self.special[role] for role in ("unknown",) if role in self.special} - named
-        self._silent = frozenset(named | marked) - unknown
-        self._ordinary = sorted({*number_of.values()} - self._silent - unknown)
-        for number in unknown:
-            self._vocabulary[number] = UNKNOWN_TEXT
+        unknown = self.special.get("unknown")
+        if unknown in named:  # GPT-2's, which has one special token for everything
+            unknown = None
+        if unknown is not None:
+            self._vocabulary[unknown] = UNKNOWN_TEXT
+        self._silent = frozenset(named | marked) - {unknown}
+        self._ordinary = sorted({*number_of.values()} - self._silent - {unknown})
 
     @classmethod
     def train(cls, texts: Iterable[str], kind: Kind, num_tokens: int = 8000, lowercase: bool = False) -> Tokeniser:
@@ -67,10 +68,7 @@ class Tokeniser:
     @classmethod
     def load(cls, path: str | Path) -> Tokeniser:
         """What `save` has written."""
-        state = read_json(Path(path))
-        if state.get("mirada_tokeniser") != FORMAT or not {"kind", "special", "pipeline"} <= set(state):
-            raise MiradaError(f"{path}: is not a tokeniser of Mirada; expected a file that Tokeniser.save has written.")
-        return cls(open_pipeline(state["pipeline"], Path(path)), state["kind"], state["special"])
+        return cls(*read_saved(Path(path)))
 
     @classmethod
     def from_hugging_face(cls, path: str | Path) -> Tokeniser:
@@ -79,9 +77,7 @@ class Tokeniser:
 
     def save(self, path: str | Path) -> None:
         """One JSON file, the same for the same tokeniser."""
-        state = {"mirada_tokeniser": FORMAT, "kind": self.kind, "special": self.special}
-        state["pipeline"] = json.loads(self._pipeline.to_str())
-        Path(path).write_text(json.dumps(state, ensure_ascii=False, indent=1), "utf-8")
+        write_saved(Path(path), self._pipeline, self.kind, self.special)
 
     def encode(self, text: str) -> list[int]:
         return self._pipeline.encode(text, add_special_tokens=False).ids
@@ -93,6 +89,10 @@ class Tokeniser:
             encoded = self._pipeline.encode_batch_fast(list(texts[first : first + MANY]), add_special_tokens=False)
             found += [one.ids for one in encoded]
         return found
+
+    def encode_blanks(self, texts: Sequence[str]) -> list[int]:
+        """texts[0] mask texts[1] mask …, where a mask stands for a word and the space before it."""
+        return encode_blanks(self._pipeline, self._words, texts, self.mask)
 
     def decode(self, ids: Iterable[int] | Tensor) -> str:
         """The text. Numbers beyond the vocabulary, which a larger model may choose, are unknown."""

@@ -8,8 +8,10 @@ from typing import Any
 
 from tokenizers import Tokenizer
 
+from mirada.data.text.token_words import READERS
 from mirada.errors import MiradaError
 
+FORMAT = 1
 LARGEST_FILE = 200_000_000  # bytes; the largest vocabularies in use are a tenth of it
 
 
@@ -53,6 +55,25 @@ def require_numbered(pipeline: Tokenizer, path: Path) -> None:
     if not numbers or max(numbers) >= 2 * len(numbers) + 1000:
         found = f"{len(numbers)} tokens with numbers up to {max(numbers)}" if numbers else "no tokens"
         raise MiradaError(f"{path}: has {found}; expected tokens that are numbered from 0.")
+
+
+def write_saved(path: Path, pipeline: Tokenizer, kind: str, special: dict[str, int]) -> None:
+    state = {"mirada_tokeniser": FORMAT, "kind": kind, "special": special, "pipeline": json.loads(pipeline.to_str())}
+    path.write_text(json.dumps(state, ensure_ascii=False, indent=1), "utf-8")
+
+
+def read_saved(path: Path) -> tuple[Tokenizer, str, dict[str, int]]:
+    """The pipeline, its kind and the numbers of its special tokens."""
+    state = read_json(path)
+    kind, special = state.get("kind"), state.get("special")
+    if state.get("mirada_tokeniser") != FORMAT or kind not in READERS or not isinstance(special, dict):
+        raise MiradaError(f"{path}: is not a tokeniser of Mirada; expected a file that Tokeniser.save has written.")
+    pipeline = open_pipeline(state.get("pipeline"), path)
+    size = pipeline.get_vocab_size()
+    for role, number in special.items():
+        if type(number) is not int or not 0 <= number < 2**32 or pipeline.id_to_token(number) is None:
+            raise MiradaError(f"{path}: {role} is {number!r}, expected the number of one of its {size} tokens.")
+    return pipeline, kind, special
 
 
 class refusing:
