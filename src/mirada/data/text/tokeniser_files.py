@@ -12,6 +12,7 @@ from mirada.data.text.token_words import READERS
 from mirada.errors import MiradaError
 
 FORMAT = 1
+RARE_TEXT = "𐤀"
 LARGEST_FILE = 200_000_000  # bytes; the largest vocabularies in use are a tenth of it
 
 
@@ -46,6 +47,7 @@ def open_pipeline(state: Any, path: Path) -> Tokenizer:
     with refusing(path):
         pipeline = Tokenizer.from_str(json.dumps(state))
         require_numbered(pipeline, path)
+        pipeline.encode(RARE_TEXT)  # only now some faults are noticed, such as an unknown token that is not there
     return pipeline
 
 
@@ -66,14 +68,15 @@ def read_saved(path: Path) -> tuple[Tokenizer, str, dict[str, int]]:
     """The pipeline, its kind and the numbers of its special tokens."""
     state = read_json(path)
     kind, special = state.get("kind"), state.get("special")
-    if state.get("mirada_tokeniser") != FORMAT or kind not in READERS or not isinstance(special, dict):
+    is_known = state.get("mirada_tokeniser") == FORMAT and isinstance(kind, str) and kind in READERS
+    if not is_known or not isinstance(special, dict):
         raise MiradaError(f"{path}: is not a tokeniser of Mirada; expected a file that Tokeniser.save has written.")
     pipeline = open_pipeline(state.get("pipeline"), path)
     size = pipeline.get_vocab_size()
     for role, number in special.items():
         if type(number) is not int or not 0 <= number < 2**32 or pipeline.id_to_token(number) is None:
             raise MiradaError(f"{path}: {role} is {number!r}, expected the number of one of its {size} tokens.")
-    return pipeline, kind, special
+    return pipeline, str(kind), special
 
 
 class refusing:
