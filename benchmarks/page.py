@@ -13,6 +13,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.curves import draw_all
+from benchmarks.page_compared import systems_text, transfer_text
 from benchmarks.small_data_table import Group, read_groups
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -34,7 +35,7 @@ def faster(ratio: list[float]) -> str:
 
 def page() -> str:
     parts = ["# Measurements\n", "Made by `python benchmarks/page.py` from the files in `benchmarks/results/`.\n"]
-    training = (small_data_section, profile_section, step_section)
+    training = (small_data_section, systems_section, transfer_section, profile_section, step_section)
     sections = (*training, window_section, sparse_section, record_section, block_section, gat_section)
     return "\n".join([*parts, *filter(None, (section() for section in sections))])
 
@@ -182,6 +183,14 @@ def small_data_section() -> str:
     )
     text += table(["data", "minutes", "contender", "parameters", "epochs", "accuracy", "seeds"], rows)
     return text + "\n" + pictures(groups)
+
+
+def systems_section() -> str:
+    return systems_text(read("systems"))
+
+
+def transfer_section() -> str:
+    return transfer_text(read("transfer"))
 
 
 def pictures(groups: list[Group]) -> str:

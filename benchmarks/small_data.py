@@ -16,17 +16,11 @@ Seconds of a curve are steps times the calibrated time of a step.
 from __future__ import annotations
 
 import argparse
-import csv
 import hashlib
-import io
 import json
-import os
 import statistics
-import subprocess
 import sys
-import tarfile
 import tempfile
-import time
 from pathlib import Path
 
 import torch
@@ -34,26 +28,35 @@ from torch import nn
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from benchmarks.jobs import (
+    CIFAR10,
+    DATA,
+    PETS,
+    RESULTS,
+    Lines,
+    append_line,
+    read_lines,
+    require_idle,
+    run_all,
+    unpack_pets,
+    write_whole,
+)
 from benchmarks.small_data_table import grouped
 from mirada import systems
 from mirada.config.load import merge, parse_settings, read_preset, resolve
 from mirada.data import TrainBatches
 from mirada.tasks.image import Task
 from mirada.train.budget import seconds_per_step
-from mirada.train.loop import Progress
 from mirada.verbs.prepare import open_table, prepare
-from mirada.verbs.train import Watcher, train
+from mirada.verbs.train import train
 
-ROOT = Path(__file__).resolve().parents[1]
-DATA = Path(os.environ.get("MIRADA_TEST_DATA", ROOT.parent / "shared" / "data"))
-RESULTS = Path(__file__).parent / "results"
 RESULTS_FILE = RESULTS / "small_data.jsonl"
 STEPS_FILE = RESULTS / "small_data_steps.json"
 CALIBRATION_ROUNDS = 5
 
 DATASETS = {
     "cifar10": {
-        "source": DATA / "images" / "cifar10_20k_5k.npz",
+        "source": CIFAR10,
         "preset": "medium-data",
         "settings": ["data.val=0.05"],
         "patch": 4,
@@ -65,7 +68,7 @@ DATASETS = {
         "patch": 4,
     },
     "pets": {
-        "source": DATA / "masks" / "pets_sub160.tar",
+        "source": PETS,
         "preset": "small-data",
         "settings": ["data.val=0.1", "data.image_size=[64,64]"],
         "patch": 8,
@@ -111,7 +114,7 @@ def main() -> None:
             calibrate(dataset, args.contenders)
         if not args.calibrate:
             keys = [key_of(d, c, args.minutes, seed) for seed in args.seeds for d, c in pairs]
-            run_all([key for key in keys if not is_done(key)], args.at_once)
+            run_all(__file__, [key for key in keys if not is_done(key)], args.at_once)
     print_table()
 
 
@@ -144,36 +147,6 @@ def is_done(key: dict) -> bool:
     return any(all(job[name] == value for name, value in key.items()) for job in read_jobs())
 
 
-def run_all(keys: list[dict], at_once: int) -> None:
-    """Each job in its own process with one thread, `at_once` of them at a time."""
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-    running: list[subprocess.Popen] = []
-    try:
-        while keys or running:
-            while keys and len(running) < at_once:
-                command = [sys.executable, __file__, "--job", json.dumps(keys.pop(0))]
-                running.append(subprocess.Popen(command, env=environment))
-            time.sleep(1)
-            running = [process for process in running if process.poll() is None]
-    finally:
-        for process in running:
-            process.kill()
-
-
-class Lines(Watcher):
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def says(self, sentence: str) -> None:
-        print(f"{self.name}: {sentence}", flush=True)
-
-    def advances(self, progress: Progress) -> None:
-        if progress.is_evaluated and progress.evaluation is not None:
-            accuracy = progress.evaluation["val_accuracy"]
-            left = progress.seconds / progress.step * (progress.steps - progress.step)
-            self.says(f"{progress.step}/{progress.steps} val {accuracy:.4f}, {left:.0f} s left")
-
-
 def run_job(key: dict) -> None:
     dataset, contender = key["dataset"], key["contender"]
     seconds = calibrated()[steps_key(key)]["seconds_per_step"]
@@ -200,9 +173,7 @@ def run_job(key: dict) -> None:
             "num_parameters": result["num_parameters"],
             "curve": [[round(int(row["step"]) * seconds, 2), float(row["val_accuracy"])] for row in run.read_metrics()],
         }
-    RESULTS.mkdir(exist_ok=True)
-    with open(RESULTS_FILE, "a") as file:  # one short line: two processes may append
-        file.write(json.dumps(job) + "\n")
+    append_line(RESULTS_FILE, job)
     watcher.says(f"test accuracy {job['accuracy']:.4f}")
 
 
@@ -212,9 +183,7 @@ def calibrate(dataset: str, contenders: list[str]) -> None:
     missing = [contender for contender in contenders if keys[contender] not in calibrated()]
     if not missing:
         return
-    busy = busy_share()
-    if busy > 0.1:
-        sys.exit(f"The machine is {100 * busy:.0f} % busy: a step cannot be timed now. Wait until it is idle.")
+    busy = require_idle()
     times: dict[str, list[float]] = {contender: [] for contender in missing}
     with tempfile.TemporaryDirectory() as folder:
         source = source_of(dataset, Path(folder))
@@ -226,11 +195,7 @@ def calibrate(dataset: str, contenders: list[str]) -> None:
         entry = {"seconds_per_step": statistics.median(found), "rounds": [round(seconds, 5) for seconds in found]}
         entry |= {"threads": torch.get_num_threads(), "busy_before": round(busy, 3)}
         print(f"{dataset} {contender}: {1e3 * entry['seconds_per_step']:.1f} ms a step", flush=True)
-        known = calibrated() | {keys[contender]: entry}
-        RESULTS.mkdir(exist_ok=True)
-        partial = STEPS_FILE.with_suffix(".tmp")
-        partial.write_text(json.dumps(known, indent=1) + "\n")
-        partial.replace(STEPS_FILE)
+        write_whole(STEPS_FILE, calibrated() | {keys[contender]: entry})
 
 
 def ready(source: Path, dataset: str, contender: str) -> tuple[nn.Module, Task, TrainBatches]:
@@ -242,43 +207,12 @@ def ready(source: Path, dataset: str, contender: str) -> tuple[nn.Module, Task, 
     return model, prepared.task(config), prepared.training(config)
 
 
-def busy_share() -> float:
-    """Share of all cores' time that others use, over two seconds."""
-    if not Path("/proc/stat").exists():
-        return 0.0
-    samples = []
-    for _ in range(2):
-        numbers = [int(number) for number in Path("/proc/stat").read_text().splitlines()[0].split()[1:]]
-        samples.append((sum(numbers), numbers[3] + numbers[4]))
-        time.sleep(2)
-    (total_before, idle_before), (total_after, idle_after) = samples
-    return 1 - (idle_after - idle_before) / (total_after - total_before)
-
-
 def source_of(dataset: str, folder: Path) -> Path:
     return unpack_pets(folder) if dataset == "pets" else DATASETS[dataset]["source"]
 
 
-def unpack_pets(folder: Path) -> Path:
-    """The tar as images and a table of breeds: the breed is the file name up to the last underscore."""
-    with tarfile.open(DATASETS["pets"]["source"]) as tar:
-        tar.extractall(folder / "pets", filter="data")
-    rows = []
-    for split in ("train", "test"):
-        images = sorted((folder / "pets").rglob(f"{split}/images/*.jpg"))
-        rows += [{"path": str(p), "label": p.stem.rsplit("_", 1)[0], "split": split} for p in images]
-    table = io.StringIO()
-    writer = csv.DictWriter(table, ["path", "label", "split"])
-    writer.writeheader()
-    writer.writerows(rows)
-    (folder / "pets.csv").write_text(table.getvalue())
-    return folder / "pets.csv"
-
-
 def read_jobs() -> list[dict]:
-    if not RESULTS_FILE.exists():
-        return []
-    return [json.loads(line) for line in RESULTS_FILE.read_text().splitlines() if line.strip()]
+    return read_lines(RESULTS_FILE)
 
 
 def steps_key(key: dict) -> str:

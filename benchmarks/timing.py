@@ -89,13 +89,16 @@ def save(name: str, results: dict) -> Path:
     """Results with the machine they were taken on, as JSON; jobs that were not run this time keep their results."""
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{name}.json"
-    machine = {"processor": _processor(), "torch": torch.__version__, "python": platform.python_version()}
     partial = path.with_suffix(".tmp")
     former = json.loads(path.read_text()) if path.exists() else {}
-    kept = former if former.get("machine") == machine else {}
-    partial.write_text(json.dumps({**kept, "machine": machine, **results}, indent=1) + "\n")
+    kept = former if former.get("machine") == machine() else {}
+    partial.write_text(json.dumps({**kept, "machine": machine(), **results}, indent=1) + "\n")
     partial.replace(path)
     return path
+
+
+def machine() -> dict[str, str]:
+    return {"processor": _processor(), "torch": torch.__version__, "python": platform.python_version()}
 
 
 def _processor() -> str:

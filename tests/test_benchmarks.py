@@ -6,11 +6,18 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from benchmarks import page, throughput
+from benchmarks import jobs, page, small_data, systems_table, throughput, transfer
+from benchmarks.contests import Budget, Measurement
 from benchmarks.curves import LEAST_GAP, _apart, curve, draw_all
 from benchmarks.small_data_table import grouped
 from benchmarks.throughput import EVALUATION, LEARNING, OUTSIDE, Stopwatch, profile
 from benchmarks.timing import Timing, interleave, speed_up
+
+from mirada import systems
+from mirada.compare.contest import Contest, parse_entrant
+from mirada.systems.registry import all_arguments
+from mirada.verbs.contest_steps import plan_all
+from tests.verbs.trained_run import make_photos
 
 
 def job(contender: str, seed: int, *, minutes: float = 5, recipe: str = "a", accuracy: float = 0.5) -> dict:
@@ -183,3 +190,133 @@ def test_candidates_take_turns_and_the_first_round_does_not_count():
 def test_a_ratio_is_of_pairs():
     ratio = speed_up(Timing((1.0, 2.0, 4.0)), Timing((2.0, 4.0, 8.0)))
     assert (ratio.median, ratio.low, ratio.high) == (2.0, 2.0, 2.0)
+
+
+@pytest.fixture
+def no_reports(monkeypatch) -> None:
+    """Nothing is drawn: that takes longer than a training of one step."""
+    monkeypatch.setattr("mirada.verbs.stages.build_report", lambda path: None)
+    monkeypatch.setattr("mirada.verbs.compare.figure", lambda rows: SimpleNamespace(light=b""))
+
+
+@pytest.fixture
+def trying(tmp_path: Path, no_reports) -> transfer.Places:
+    """Small photos in the place of CIFAR-10 and of Pets."""
+    photos = make_photos(tmp_path / "photos", per_class=6)
+    return transfer.Places(photos, photos, tmp_path / "runs", tmp_path / "results" / "transfer.json")
+
+
+def finishing_times(folder: Path) -> dict[str, int]:
+    return {str(path.relative_to(folder)): path.stat().st_mtime_ns for path in folder.rglob("result.json")}
+
+
+def test_the_recipes_of_the_small_data_table_are_those_that_were_measured():
+    known = small_data.calibrated()
+    for contender in ("preset", "tutorial", "cnn-micro", "cnn-mini"):
+        assert small_data.steps_key(small_data.key_of("cifar10", contender, 5.0, 0)) in known
+
+
+def test_a_busy_machine_is_not_timed(monkeypatch):
+    monkeypatch.setattr(jobs, "busy_share", lambda: 0.5)
+    with pytest.raises(SystemExit, match="50 % busy"):
+        jobs.require_idle()
+
+
+def test_transfer_is_tried_out_and_not_done_twice(trying, monkeypatch, capsys):
+    small = {
+        name: found for name, found in transfer.measurements(trying, Budget(5, 1, 1)).items() if name != "fine-tuning"
+    }
+    monkeypatch.setattr(transfer, "measurements", lambda places, budget: small)
+    transfer.measure(trying, Budget(5, 1, 1), 20, 1, only_time=False)
+    finished = finishing_times(trying.runs)
+    assert sorted(path.split("/")[1] for path in finished if "distillation" in path) == ["hard", "no-teacher", "soft"]
+    transfer.measure(trying, Budget(5, 1, 1), 20, 1, only_time=False)
+    assert finishing_times(trying.runs) == finished
+    kept = json.loads(trying.results_file.read_text())
+    assert [row["entrant"] for row in kept["distillation"]["rows"]] == ["no teacher", "hard", "soft"]
+    assert kept["givers"]["teacher"]["system"] == "cnn"
+    assert "| hard |" in capsys.readouterr().out
+
+
+def test_fine_tuning_and_scratch_differ_in_their_start_and_its_rate_only(trying):
+    run = trying.giver("pretrained")
+    transfer.learn("pretrained", run, trying.cifar10, 1)
+    found = transfer.measurements(trying, Budget(5, 1, 1))["fine-tuning"]
+    contest = Contest(str(found.source), found.entrants, 1, ("data.val=0.1",), found.preset, 5)
+    scratch, tuned = (config.model_dump() for config, _ in plan_all(contest).values())
+    shape = {"image_size": (64, 64), "in_channels": 3, "num_classes": 3}
+    made = [all_arguments("vit", "micro", **{**c["system"]["arguments"], **shape}) for c in (scratch, tuned)]
+    assert made[0] == made[1]
+    assert tuned["start"] == str(run.path)
+    assert tuned["train"].pop("learning_rate") == scratch["train"].pop("learning_rate") / 4
+    assert tuned["train"] == scratch["train"]
+    assert tuned["augment"] == scratch["augment"]
+
+
+def test_a_giver_of_another_length_is_replaced(trying):
+    run = trying.giver("teacher")
+    transfer.learn("teacher", run, trying.cifar10, 1)
+    transfer.learn("teacher", run, trying.cifar10, 2)
+    assert not transfer.has_learned(run, 1)
+    assert transfer.has_learned(run, 2)
+
+
+def test_every_system_for_images_is_in_the_table():
+    listed = {(parse_entrant(words).system or "vit").split(":")[0] for words in systems_table.CLASSIFIERS}
+    assert listed == {name for name, card in systems.cards().items() if card.inputs == "image"}
+    pixels = {parse_entrant(words).system.split(":")[0] for words in systems_table.OF_PIXELS}
+    assert pixels == {name for name, card in systems.cards().items() if card.inputs == "pixels"}
+
+
+def test_the_plain_vit_of_the_table_is_the_size_on_its_card():
+    plain = parse_entrant(systems_table.CLASSIFIERS[0])
+    contest = Contest("digits", (systems_table.CLASSIFIERS[0], "cnn:nano"), 1, (), "medium-data", 3)
+    config, _ = plan_all(contest)[plain.label]
+    shape = {"image_size": (32, 32), "in_channels": 3, "num_classes": 10}
+    made = all_arguments("vit", "micro", **config.system.arguments, **shape)
+    assert made == all_arguments("vit", "micro", **shape)
+    assert config.train.learning_rate == systems.card("vit").learning_rate
+
+
+def test_the_table_of_systems_is_tried_out_and_not_done_twice(tmp_path, trying, capsys):
+    entrants = ("cnn:nano", "narrow: cnn:nano system.arguments.dim=8")
+    found = Measurement(tmp_path / "c", entrants, trying.cifar10, "medium-data", (), Budget(3, 1, 1))
+    found.time_steps()
+    assert found.kept() == {}
+    found.train(1)
+    finished = finishing_times(tmp_path / "c")
+    found.train(1)
+    assert finishing_times(tmp_path / "c") == finished
+    systems_table.keep({"classes": found}, tmp_path / "systems.json")
+    kept = json.loads((tmp_path / "systems.json").read_text())["classes"]
+    assert [row["entrant"] for row in kept["table"]] == ["cnn:nano", "narrow"]
+    assert "| narrow |" in capsys.readouterr().out
+
+
+def kept_comparison(*names: str) -> dict:
+    row = {"parameters": "7", "MFLOP per image": "1.0", "by formula": "1.0", "accuracy": "50.00 %"}
+    return {
+        "minutes": 5.0,
+        "seeds": 3,
+        "preset": "medium-data",
+        "machine": {"processor": "Abacus", "torch": "2.13"},
+        "table": [{"entrant": name, **row} for name in names],
+        "steps": {name: {"steps": 1000, "threads": 2} for name in names},
+    }
+
+
+def test_systems_and_transfer_are_on_the_page_when_there_are_results(places):
+    results, _ = places
+    assert "All systems" not in page.page()
+    (results / "systems.json").write_text(json.dumps({"classes": kept_comparison("vit:micro")}))
+    assert "| vit:micro | 7 | 1.0 | 1.0 | 50.00 % |" in page.page()
+    assert "image_gpt" not in page.page()
+    givers = {"pretrained": {"accuracy": 0.8212}, "teacher": {"accuracy": 0.8528}}
+    content = {"givers": givers, "fine-tuning": kept_comparison("scratch"), "distillation": kept_comparison("hard")}
+    (results / "transfer.json").write_text(json.dumps(content))
+    text = page.page()
+    assert "| start | parameters |" in text
+    assert "82.1 % right there" in text
+    assert "85.3 % right on the test images" in text
+    assert "(hard: 1,000)" in text
+    assert "5 minutes each on 2 cores of Abacus" in text

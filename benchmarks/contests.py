@@ -1,0 +1,81 @@
+"""Measurements that are a `mirada compare`: timed once on an idle machine, trained at any time, kept for the page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.jobs import require_idle
+from benchmarks.timing import machine
+from mirada.compare.contest import ContestFolder
+from mirada.compare.outcome import cells, markdown, numbers
+from mirada.train.files import read_json
+from mirada.verbs.compare import compare, open_contest, write_outcome
+from mirada.verbs.stages import Watcher
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Of every training: minutes on two cores, or so many steps if a measurement is only tried out."""
+
+    minutes: float
+    seeds: int
+    steps: int | None = None
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A comparison, and the folder that its runs are kept in."""
+
+    folder: Path
+    entrants: tuple[str, ...]
+    source: Path
+    preset: str
+    settings: tuple[str, ...]
+    budget: Budget
+
+    def time_steps(self) -> None:
+        """Minutes become steps, all entrants in turns; done once."""
+        if self.budget.steps is None and not ContestFolder(self.folder).steps.exists():
+            require_idle()
+        open_contest(self.entrants, self.source, watcher=Says(), **self._arguments())
+
+    def train(self, at_once: int) -> None:
+        """What is missing. Where others use the machine too it takes longer, and ends in the same place."""
+        compare(self.entrants, self.source, watcher=Says(), at_once=at_once, **self._arguments())
+
+    def kept(self) -> dict:
+        """What the page shows, of the entrants that are through; nothing if none is."""
+        folder = ContestFolder(self.folder)
+        rows = write_outcome(folder) if folder.steps.exists() else []
+        if not rows:
+            return {}
+        steps = read_json(folder.steps)
+        return {
+            "minutes": self.budget.minutes if self.budget.steps is None else None,
+            "seeds": self.budget.seeds,
+            "preset": self.preset,
+            "settings": list(self.settings),
+            "machine": machine(),
+            "table": cells(rows),
+            "rows": numbers(rows),
+            "steps": {row.entrant.label: steps[row.entrant.label] for row in rows},
+        }
+
+    def _arguments(self) -> dict:
+        budget, settings = self.budget, self.settings
+        length = {"minutes": budget.minutes} if budget.steps is None else {}
+        if budget.steps is not None:
+            settings = (*settings, f"train.steps={budget.steps}", "train.batch_size=8")
+        return {"seeds": budget.seeds, "settings": settings, "preset": self.preset, "out": self.folder, **length}
+
+
+class Says(Watcher):
+    def says(self, sentence: str) -> None:
+        print(sentence, flush=True)
+
+
+def print_tables(results: dict[str, dict]) -> None:
+    for name, kept in results.items():
+        if kept.get("table"):
+            print(f"\n{name}\n\n{markdown(kept['table'])}", flush=True)

@@ -1,0 +1,115 @@
+"""What long measurements share: the data, an idle machine for timing, trainings in processes of their own, the log."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+import tarfile
+import time
+from pathlib import Path
+
+from mirada.train.loop import Progress
+from mirada.verbs.stages import Watcher
+
+ROOT = Path(__file__).resolve().parents[1]
+DATA = Path(os.environ.get("MIRADA_TEST_DATA", ROOT.parent / "shared" / "data"))
+CIFAR10 = DATA / "images" / "cifar10_20k_5k.npz"
+PETS = DATA / "masks" / "pets_sub160.tar"
+RESULTS = ROOT / "benchmarks" / "results"
+RUNS = ROOT / "benchmarks" / "runs"  # run folders that measurements go on from; not in git
+IDLE = 0.1
+
+
+def require_idle() -> float:
+    """End here if others use the machine: a step that is timed now would be too slow."""
+    busy = busy_share()
+    if busy > IDLE:
+        sys.exit(f"The machine is {100 * busy:.0f} % busy: a step cannot be timed now. Wait until it is idle.")
+    return busy
+
+
+def busy_share() -> float:
+    """Share of all cores' time that others use, over two seconds."""
+    if not Path("/proc/stat").exists():
+        return 0.0
+    samples = []
+    for _ in range(2):
+        numbers = [int(number) for number in Path("/proc/stat").read_text().splitlines()[0].split()[1:]]
+        samples.append((sum(numbers), numbers[3] + numbers[4]))
+        time.sleep(2)
+    (total_before, idle_before), (total_after, idle_after) = samples
+    return 1 - (idle_after - idle_before) / (total_after - total_before)
+
+
+def run_all(script: str, jobs: list[dict], at_once: int) -> None:
+    """`script --job JSON` for each job, in its own process with one thread, `at_once` of them at a time."""
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+    waiting, running = list(jobs), list[subprocess.Popen]()
+    try:
+        while waiting or running:
+            while waiting and len(running) < at_once:
+                command = [sys.executable, script, "--job", json.dumps(waiting.pop(0))]
+                running.append(subprocess.Popen(command, env=environment))
+            time.sleep(1)
+            running = [process for process in running if process.poll() is None]
+    finally:
+        for process in running:
+            process.kill()
+
+
+class Lines(Watcher):
+    """What a training says, after its name."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def says(self, sentence: str) -> None:
+        print(f"{self.name}: {sentence}", flush=True)
+
+    def advances(self, progress: Progress) -> None:
+        if progress.is_evaluated and progress.evaluation is not None:
+            accuracy = progress.evaluation["val_accuracy"]
+            left = progress.seconds / progress.step * (progress.steps - progress.step)
+            self.says(f"{progress.step}/{progress.steps} val {accuracy:.4f}, {left:.0f} s left")
+
+
+def unpack_pets(folder: Path) -> Path:
+    """The tar as images and a table of breeds: the breed is the file name up to the last underscore."""
+    with tarfile.open(PETS) as tar:
+        tar.extractall(folder / "pets", filter="data")
+    rows = []
+    for split in ("train", "test"):
+        images = sorted((folder / "pets").rglob(f"{split}/images/*.jpg"))
+        rows += [{"path": str(p), "label": p.stem.rsplit("_", 1)[0], "split": split} for p in images]
+    table = io.StringIO()
+    writer = csv.DictWriter(table, ["path", "label", "split"])
+    writer.writeheader()
+    writer.writerows(rows)
+    (folder / "pets.csv").write_text(table.getvalue())
+    return folder / "pets.csv"
+
+
+def read_lines(path: Path) -> list[dict]:
+    """A file with one JSON object per line; none if there is no file."""
+    if not path.exists():
+        return []
+    return [json.loads(line) for line in path.read_text().splitlines() if line.strip()]
+
+
+def append_line(path: Path, content: dict) -> None:
+    """One short line: two processes may append."""
+    path.parent.mkdir(exist_ok=True)
+    with open(path, "a") as file:
+        file.write(json.dumps(content) + "\n")
+
+
+def write_whole(path: Path, content: dict) -> None:
+    """Never half of it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_suffix(".tmp")
+    partial.write_text(json.dumps(content, indent=1) + "\n")
+    partial.replace(path)

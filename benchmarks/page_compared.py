@@ -1,0 +1,66 @@
+"""Sections of the page on what `mirada compare` measured: benchmarks/systems_table.py and benchmarks/transfer.py."""
+
+from __future__ import annotations
+
+from mirada.compare.outcome import markdown
+
+
+def systems_text(results: dict) -> str:
+    text = ""
+    if kept := results.get("classes"):
+        text += (
+            "## All systems on CIFAR-10\n\n`python benchmarks/systems_table.py`, by `mirada compare`: 20,000 images to "
+            "train on, of which 1,000 choose the weights, 5,000 to test; the recipe of the preset "
+            f"{kept['preset']}, at the learning rate of each system's card. {_conditions(kept)}\n\n"
+            "Of every system this is the named size with parameters nearest to those of `vit:micro`; of `resnet` a "
+            "narrower one. The counter adds up what the kernels compute, the formula what the layers ask for: windows "
+            "that reach over the edge (`swin`), products with relative positions (`mvit`) and the sums that random "
+            "features are divided by (`t2t_vit`) are counted only. `vit_3d` is for volumes.\n\n"
+        ) + _table(kept, "system")
+    if kept := results.get("pixels"):
+        text += (
+            "\n`image_gpt` learns the pixels, at 16 × 16 in 512 colours, not the classes; fewer bits are better, and a "
+            "difference below zero is a gain:\n\n"
+        ) + _table(kept, "system")
+    return text
+
+
+def transfer_text(results: dict) -> str:
+    text = ""
+    if kept := results.get("fine-tuning"):
+        text += (
+            "## Fine-tuning against scratch\n\n`python benchmarks/transfer.py`: Pets, 37 breeds at 64 px, with the "
+            f"preset {kept['preset']}. The same system starts from scratch, or (`mirada train --from`) from weights "
+            f"that learned CIFAR-10, {_share(results['givers']['pretrained'])} right there, then at a quarter of "
+            f"the rate. {_conditions(kept)}\n\n"
+        ) + _table(kept, "start")
+    if kept := results.get("distillation"):
+        text += (
+            "\n## A teacher against none\n\n`python benchmarks/transfer.py`: `deit:micro` on CIFAR-10 with the preset "
+            f"{kept['preset']}. The teacher is `cnn:micro`, {_share(results['givers']['teacher'])} right on the test "
+            "images; it looks at every batch of its student, in the student's time, which therefore gets fewer steps "
+            f"({_steps(kept)}). {_conditions(kept)}\n\n"
+        ) + _table(kept, "teacher")
+    return text
+
+
+def _table(kept: dict, of: str) -> str:
+    return markdown([{of: row["entrant"], **{k: v for k, v in row.items() if k != "entrant"}} for row in kept["table"]])
+
+
+def _conditions(kept: dict) -> str:
+    machine, first = kept["machine"], next(iter(kept["steps"].values()))
+    return (
+        f"{kept['minutes']:g} minutes each on {first['threads']} cores of {machine['processor']}, torch "
+        f"{machine['torch']}, {kept['seeds']} seeds. Steps were timed once, in turns, on the idle machine; the minutes "
+        "are so many steps. ± is half of the 95 % interval of the mean (Student's t). The difference to the first is "
+        "on the same test images, its 95 % interval from drawing seeds and images anew."
+    )
+
+
+def _share(giver: dict) -> str:
+    return f"{100 * giver['accuracy']:.1f} %"
+
+
+def _steps(kept: dict) -> str:
+    return ", ".join(f"{name}: {entry['steps']:,}" for name, entry in kept["steps"].items())

@@ -1,0 +1,88 @@
+"""All systems for images on CIFAR-10 (20,000 to train on, 5,000 to test), the same minutes each, by `mirada compare`.
+
+    python benchmarks/systems_table.py --calibrate     only time the steps of all systems, in turns, on an idle machine
+    python benchmarks/systems_table.py                 everything that is missing: 3 minutes each, 2 seeds
+    python benchmarks/systems_table.py --table         only print what there is
+    python benchmarks/systems_table.py --try 3         three steps each, in a folder of its own
+
+All have the data, augmentation, schedule and batches of the preset medium-data, and the learning rate of their card.
+Trainings are kept in benchmarks/runs/ and continued where they stopped, numbers in benchmarks/results/systems.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.contests import Budget, Measurement, print_tables
+from benchmarks.jobs import CIFAR10, RESULTS, RUNS, write_whole
+
+# The named size nearest to 640,000 parameters (vit:micro); of resnet, whose smallest has 11 million, a narrower one.
+PLAIN_VIT = " ".join(
+    [
+        *("vit:micro", "system.arguments.stem=conv", "system.arguments.patch_size=null", "system.arguments.depth=4"),
+        *("system.arguments.pooling=sequence", "system.arguments.layer_scale=null", "train.learning_rate=1e-3"),
+    ]
+)
+CLASSIFIERS = (
+    f"vit:micro: {PLAIN_VIT}",  # without what the preset changes of this size
+    "vit:micro, preset: preset",
+    "vit_hybrid:micro",
+    "deit:micro",
+    "deepvit:nano",
+    "t2t_vit:micro",
+    "swin:micro",
+    "mvit:micro",
+    "cvt:micro",
+    "convmixer:256/8",
+    "cnn:mini",
+    "resnet:18-cifar, dim 16: resnet:18-cifar system.arguments.dim=16",
+)
+OF_PIXELS = ("image_gpt:nano", "image_gpt:micro")  # they learn how images look, not their classes
+SETTINGS = ("data.val=0.05", "train.evaluations=10")
+
+
+def measurements(source: Path, runs: Path, budget: Budget) -> dict[str, Measurement]:
+    return {
+        "classes": Measurement(runs / "classes", CLASSIFIERS, source, "medium-data", SETTINGS, budget),
+        "pixels": Measurement(runs / "pixels", OF_PIXELS, source, "pixels", SETTINGS, budget),
+    }
+
+
+def main(words: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=3.0)
+    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--at-once", type=int, default=2, help="trainings at a time, which share the cores")
+    parser.add_argument("--only", choices=["classes", "pixels"])
+    parser.add_argument("--try", type=int, dest="steps", help="so many steps each, nothing timed, nothing published")
+    parser.add_argument("--calibrate", action="store_true", help="time the steps and stop")
+    parser.add_argument("--table", action="store_true", help="print the results so far and stop")
+    args = parser.parse_args(words)
+    if not CIFAR10.exists():
+        sys.exit(f"{CIFAR10} is missing; set MIRADA_TEST_DATA to the folder that has it.")
+    runs = RUNS / ("systems" if args.steps is None else "systems-try")
+    results_file = (RESULTS if args.steps is None else runs) / "systems.json"
+    found = measurements(CIFAR10, runs, Budget(args.minutes, args.seeds, args.steps))
+    chosen = [found[name] for name in found if args.only in (None, name)]
+    if not args.table:
+        for measurement in chosen:
+            measurement.time_steps()
+    for measurement in () if args.table or args.calibrate else chosen:
+        measurement.train(args.at_once)
+        keep(found, results_file)
+    keep(found, results_file)
+
+
+def keep(found: dict[str, Measurement], results_file: Path) -> None:
+    results = {name: kept for name, measurement in found.items() if (kept := measurement.kept())}
+    if results:
+        write_whole(results_file, results)
+    print_tables(results)
+
+
+if __name__ == "__main__":
+    main()
