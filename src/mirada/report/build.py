@@ -9,10 +9,11 @@ import jinja2
 
 from mirada.errors import MiradaError
 from mirada.report import facts
+from mirada.report.anchors import anchors
 from mirada.report.attention import AttentionPictures, attention_pictures, colour_bar
 from mirada.report.classes import class_section
 from mirada.report.contents import Contents, read_contents
-from mirada.report.curves import learning_curves
+from mirada.report.curves import curve_note, learning_curves
 from mirada.report.examples import Row, Tile, montage, random_rows, tiles, worst_rows
 from mirada.report.headline import headline
 from mirada.report.held_out import Reader, open_held_out, picture_uri
@@ -21,22 +22,39 @@ from mirada.report.nodes import node_section
 from mirada.report.numbers import number_section
 from mirada.report.pixels import pixel_section
 from mirada.report.style import Drawing
+from mirada.report.texts import ATTENTION_NOTE
+from mirada.report.texts_classify import classify_section
+from mirada.report.texts_embed import embed_section
+from mirada.report.texts_fill import fill_section
+from mirada.report.texts_generate import generate_section
+from mirada.report.texts_translate import translate_section
 from mirada.train.files import write_atomically, write_text
 
 HERE = Path(__file__).parent
 SECTION_OF_TASK = {"single-label": class_section, "multi-label": label_section, "regression": number_section}
+SECTION_OF_TEXTS = {
+    "translate": translate_section,
+    "generate": generate_section,
+    "fill": fill_section,
+    "single-label": classify_section,
+    "embed": embed_section,
+}
+TEMPLATE_OF_INPUTS = {"image": "pictures.html.j2", "graph": "nodes.html.j2", "pixels": "pixels.html.j2"}
+TEMPLATE_OF_TEXTS = {"single-label": "texts_classify.html.j2"}  # others are named after their task
 
 
 def build_report(run_path: str | Path) -> Path:
     """Write `<run>/report.html` and the figures; what is missing in the run is said in the report."""
     run = read_contents(run_path)
-    if run.task not in SECTION_OF_TASK and run.inputs != "pixels":
+    known = SECTION_OF_TEXTS if run.is_text else SECTION_OF_TASK
+    if run.task not in known and run.inputs != "pixels":
         raise MiradaError(f"{run.folder.data}: the task {run.task!r} has no report.")
     page = {
         "run": run,
         "date": datetime.datetime.now().astimezone().strftime("%Y-%m-%d"),
         "headline": headline(run),
         "curves": learning_curves(run),
+        "curve_note": curve_note(run),
         "scores": SECTION_OF_TASK[run.task](run) if run.result and run.task in SECTION_OF_TASK else None,
         **SECTION_OF_INPUTS[run.inputs](run),
         "data": facts.data_facts(run),
@@ -44,6 +62,8 @@ def build_report(run_path: str | Path) -> Path:
         "training": facts.training_facts(run),
         "repeat": facts.repeat_facts(run),
     }
+    page["anchors"] = anchors(run, has_scores=page["scores"] is not None)
+    page["own_template"] = _template(run)
     for drawing in _drawings(page):
         _write_bytes(run.folder.figures / f"{drawing.name}.png", drawing.light)
     write_text(run.folder.report, render(page))
@@ -113,7 +133,17 @@ def _pixels(run: Contents) -> dict:
     return {"pixels": pixel_section(run)}
 
 
-SECTION_OF_INPUTS = {"image": _pictures, "graph": _nodes, "pixels": _pixels}
+def _texts(run: Contents) -> dict:
+    return {"texts": SECTION_OF_TEXTS[run.task](run), "attention_note": ATTENTION_NOTE}
+
+
+SECTION_OF_INPUTS = {"image": _pictures, "graph": _nodes, "pixels": _pixels, "text": _texts, "pairs": _texts}
+
+
+def _template(run: Contents) -> str:
+    if run.is_text:
+        return TEMPLATE_OF_TEXTS.get(run.task, f"texts_{run.task}.html.j2")
+    return TEMPLATE_OF_INPUTS[run.inputs]
 
 
 def _drawings(page: dict) -> list[Drawing]:

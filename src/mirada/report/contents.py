@@ -10,9 +10,17 @@ from pathlib import Path
 import yaml
 
 from mirada.errors import MiradaError
-from mirada.report.wording import noun
+from mirada.report.wording import SAMPLE_OF_TASK, noun
 from mirada.train.files import read_json
 from mirada.train.folder import RunFolder, open_run
+
+# What data.json must have, beginning with how many there are on each side.
+KEYS_OF_IMAGES = ("num_images", "image_size")
+OWN_KEYS = {
+    "graph": ("num_nodes", "graph"),
+    "text": ("num_texts", "tokeniser", "num_tokens", "max_length"),
+    "pairs": ("num_texts", "tokeniser", "num_tokens", "max_length", "sides"),
+}
 
 
 @dataclass(frozen=True)
@@ -39,17 +47,26 @@ class Contents:
 
     @property
     def noun(self) -> str:
-        """What is counted: images, or nodes of a graph."""
-        return noun(self.inputs)
+        """What is counted: images, nodes of a graph, texts."""
+        return noun(self.inputs, self.task)
 
     @property
     def nouns(self) -> str:
         return f"{self.noun}s"
 
     @property
+    def samples(self) -> str:
+        """What training steps take some of: the images, or passages of running text."""
+        return f"{SAMPLE_OF_TASK.get(self.task, self.noun)}s"
+
+    @property
     def counts(self) -> dict[str, int]:
         """How many there are on each side of the split."""
-        return self.data["num_nodes" if self.inputs == "graph" else "num_images"]
+        return self.data[OWN_KEYS.get(self.inputs, KEYS_OF_IMAGES)[0]]
+
+    @property
+    def is_text(self) -> bool:
+        return self.inputs in ("text", "pairs")
 
     @property
     def system(self) -> str:
@@ -73,8 +90,7 @@ def read_contents(path: str | Path) -> Contents:
     """The run at `path` with its baseline, if it has one."""
     folder = open_run(path)
     data = read_json(folder.data)
-    own = ("num_nodes", "graph") if data.get("inputs") == "graph" else ("num_images", "image_size")
-    for key in ("source", "task", *own):
+    for key in ("source", "task", *OWN_KEYS.get(data.get("inputs", "image"), KEYS_OF_IMAGES)):
         if key not in data:
             raise MiradaError(f"{folder.data}: has no {key!r}; restore the file or train again.")
     has_baseline = folder.baseline.config.exists()

@@ -10,7 +10,39 @@ from mirada.report.contents import Contents
 from mirada.report.style import Drawing, Theme, draw
 from mirada.report.wording import PERCENT_METRICS, metric_title
 
-METRIC_OF_TASK = {"single-label": "accuracy", "multi-label": "f1", "regression": "r2", "pixels": "bits_per_dimension"}
+METRIC_OF_TASK = {
+    "single-label": "accuracy",
+    "multi-label": "f1",
+    "regression": "r2",
+    "pixels": "bits_per_dimension",
+    "translate": "bleu",
+    "generate": "perplexity",
+    "fill": "perplexity",
+    "embed": "ranking",
+}
+
+
+NOTES = {
+    "image": "The training loss is measured on augmented images with smoothed targets, so it may lie above the "
+    "validation loss.",
+    "pixels": "The loss is the mean surprise of a pixel, in nats; the training loss is the mean since the evaluation "
+    "before, with weights that are not yet averaged.",
+    "graph": "The training loss is measured with dropout, so it may lie above the validation loss.",
+}
+OF_TOKENS = "The loss is the mean surprise of a token, in nats; in training it is measured with dropout and smoothed "
+OF_TOKENS += "targets where these are set, so it may lie above the validation loss."
+NOTES_OF_TEXT = {
+    "translate": f"{OF_TOKENS} BLEU is that of greedy translations of at most 200 validation sentences here, so the "
+    "result above, by beam search, differs from it.",
+    "generate": OF_TOKENS,
+    "fill": OF_TOKENS.replace("a token", "a hidden token"),
+    "embed": "The loss is that of telling a true neighbour from drawn words, summed over them.",
+}
+
+
+def curve_note(run: Contents) -> str:
+    """What has to be known to read the curves."""
+    return (NOTES_OF_TEXT.get(run.task) if run.is_text else NOTES.get(run.inputs)) or NOTES["graph"]
 
 
 def learning_curves(run: Contents) -> list[Drawing]:
@@ -58,8 +90,10 @@ def _metric(run: Contents) -> Drawing:
 
 
 def _spoken(metric: str) -> str:
+    """With a small initial, but for names such as F1, BLEU and chrF."""
     title = metric_title(metric)
-    return title if len(title) <= 2 else title.lower()
+    is_name = len(title) <= 2 or title[1:] != title[1:].lower()
+    return title if is_name else title.lower()
 
 
 def _ends(rows: list[dict[str, float]], key: str) -> str:

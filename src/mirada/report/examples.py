@@ -50,11 +50,13 @@ class Tile:
         return f"{self.short_name}: " + ", ".join(f"{what} {which}".strip() for what, which in self.lines)
 
 
+def shuffled_rows(run: Contents) -> list[Row]:
+    """All predictions, in the same order for the same run, whoever asks."""
+    return [run.predictions[number] for number in np.random.default_rng(SEED).permutation(len(run.predictions))]
+
+
 def random_rows(run: Contents) -> list[Row]:
-    """The same rows for the same run, whoever draws them."""
-    rows = run.predictions
-    chosen = np.random.default_rng(SEED).permutation(len(rows))[:NUM_EXAMPLES]
-    return [rows[number] for number in chosen]
+    return shuffled_rows(run)[:NUM_EXAMPLES]
 
 
 def worst_rows(run: Contents) -> list[Row]:

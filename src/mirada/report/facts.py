@@ -15,10 +15,11 @@ from mirada.data.graphs import SETTINGS_OF_IMAGES
 from mirada.errors import MiradaError
 from mirada.report.contents import Contents
 from mirada.report.style import Drawing, Theme, draw, plain_labels
+from mirada.report.texts_facts import NOT_OF_TEXT, text_kind, text_rows
 from mirada.report.wording import duration, percent, shortened
 
 SIDES = {"train": "Training", "val": "Validation", "test": "Test"}
-PACKAGES = ("torch", "accelerate", "numpy", "scipy", "scikit-learn", "pillow")
+PACKAGES = ("torch", "accelerate", "numpy", "scipy", "scikit-learn", "pillow", "tokenizers", "sacrebleu")
 MAX_BARS_NAMED = 40
 MAX_BROKEN_SHOWN = 10
 LENGTHS = ("epochs", "steps", "minutes")
@@ -28,17 +29,19 @@ def data_facts(run: Contents) -> dict:
     data = run.data
     targets = data.get("target_names") if run.task == "regression" else data.get("class_names")
     broken = data.get("broken", [])
+    num = f"{len(targets or [])}"
+    own = text_rows(run) if run.is_text else graph_rows(data) if run.inputs == "graph" else image_rows(data)
     return {
         "rows": [
             ("Source", data["source"]),
-            ("Kind", f"{data.get('kind', '–')}, {run.task}"),
+            ("Kind", text_kind(run) if run.is_text else f"{data.get('kind', '–')}, {run.task}"),
             (
                 run.nouns.capitalize(),
                 " · ".join(f"{SIDES[side]} {num:,}" for side, num in run.counts.items() if num),
             ),
-            *(graph_rows(data) if run.inputs == "graph" else image_rows(data)),
+            *own,
             *([("Colours of the palette", f"{data['num_colours']:,}")] if run.inputs == "pixels" else []),
-            ("Targets" if run.task == "regression" else "Classes", f"{len(targets or [])}"),
+            *([] if run.is_text and not targets else [("Targets" if run.task == "regression" else "Classes", num)]),
             ("Checksum", str(data.get("checksum", "–"))[:16]),
         ],
         "notes": data.get("notes", []),
@@ -120,8 +123,9 @@ def model_facts(run: Contents) -> dict:
         ("Size", size or "–"),
         ("Parameters", f"{num:,}" if num else "–"),
         ("Arguments", ", ".join(f"{key}={_plain(value)}" for key, value in arguments.items()) or "–"),
-        (f"Time per held-out {run.noun}", duration(result.get("seconds_per_image"))),
     ]
+    if not run.is_text or "seconds_per_image" in result:
+        rows.append((f"Time per held-out {run.noun}", duration(result.get("seconds_per_image"))))
     return {"rows": rows, "parts": parts, "summary": summary, "when": when}
 
 
@@ -130,13 +134,14 @@ def training_facts(run: Contents) -> dict:
     rows = [
         ("Training time", duration(result.get("seconds_training"))),
         ("Steps", f"{result['steps']:,}, best weights at step {result['best_step']:,}" if "steps" in result else "–"),
-        (f"{run.nouns.capitalize()} seen", f"{result['samples_seen']:,}" if "samples_seen" in result else "–"),
+        (f"{run.samples.capitalize()} seen", f"{result['samples_seen']:,}" if "samples_seen" in result else "–"),
     ]
     teacher = run.section("distil").get("teacher")
     rows += [("Teacher", str(teacher))] if teacher else []
-    names = ("train", "augment", "data", "system", "baseline", *(("distil",) if teacher else ()))
+    own_section = "text" if run.is_text else "augment"
+    names = ("train", own_section, "data", "system", "baseline", *(("distil",) if teacher else ()))
     sections = {name: run.section(name) for name in names}
-    unused = SETTINGS_OF_IMAGES if run.inputs == "graph" else {}
+    unused = SETTINGS_OF_IMAGES if run.inputs == "graph" else NOT_OF_TEXT if run.is_text else {}
     settings = {
         name: [
             (key, _plain(value))
@@ -172,6 +177,8 @@ def _options(run: Contents) -> list[str]:
         options += [f"distil.{key}={_plain(distil[key])}" for key in ("kind", "weight", "temperature")]
     if run.config.get("preset"):
         options += ["--preset", shlex.quote(str(run.config["preset"]))]
+    asked = run.section("data").get("task")
+    options += [f"data.task={asked}"] if run.is_text and asked else []
     options += [f"train.{key}={_plain(train[key])}" for key in (*LENGTHS, "seed") if train.get(key) is not None]
     options += [
         shlex.quote(f"system.arguments.{key}={_plain(value)}") for key, value in (system.get("arguments") or {}).items()

@@ -1,7 +1,7 @@
 """Which of two models is better on the same images, and is it clear?
 
 McNemar's exact test:  b, c images that only one of the two gets right;  p = 2 P(X ≤ min(b, c)),  X ~ Binomial(b + c, ½)
-Paired bootstrap:      metric(model, rows) − metric(baseline, rows) over rows drawn with replacement
+Paired bootstrap:      metric(model, rows) − metric(baseline, rows) over rows drawn with replacement (Koehn 2004)
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy as np
 from scipy.stats import binomtest
 
 from mirada.report.contents import Contents
+from mirada.tasks.bleu import require_sacrebleu
 from mirada.tasks.intervals import bootstrap
 from mirada.tasks.scores import r2
 
@@ -49,6 +50,11 @@ def compare(run: Contents) -> Mcnemar | Difference | None:
         return mcnemar(_right(ours), _right(theirs))
     if run.task == "multi-label":
         return paired_difference(_f1_of_rows(ours), _f1_of_rows(theirs), len(ours))
+    if run.task in METRIC_OF_TEXTS:
+        metric = METRIC_OF_TEXTS[run.task]
+        return paired_difference(metric(ours), metric(theirs), len(ours))
+    if run.task == "embed":  # its rows are words, not the comparisons that were counted
+        return None
     names = run.data["target_names"]
     return paired_difference(_r2_of_rows(ours, names), _r2_of_rows(theirs, names), len(ours))
 
@@ -87,6 +93,30 @@ def _f1_of_rows(rows: list[dict[str, str]]) -> RowMetric:
 def _r2_of_rows(rows: list[dict[str, str]], names: list[str]) -> RowMetric:
     target, predicted = (columns(rows, word, names) for word in ("target", "predicted"))
     return lambda chosen: r2(target[chosen], predicted[chosen])
+
+
+def _bleu_of_rows(rows: list[dict[str, str]]) -> RowMetric:
+    """BLEU of some sentences, from what each adds to the counts of n-grams; against their first references."""
+    metric = require_sacrebleu().metrics.BLEU(effective_order=True)
+    found = [metric.sentence_score(row["predicted"], [row["target"]]) for row in rows]
+    correct, total = (np.array([getattr(score, name) for score in found]) for name in ("counts", "totals"))
+    length = np.array([(score.sys_len, score.ref_len) for score in found])
+
+    def bleu(chosen: np.ndarray) -> float:
+        sums = [each[chosen].sum(0).tolist() for each in (correct, total)]
+        return metric.compute_bleu(*sums, *length[chosen].sum(0).tolist()).score
+
+    return bleu
+
+
+def _perplexity_of_rows(rows: list[dict[str, str]]) -> RowMetric:
+    """exp(nats / tokens); passages of running text are all of one length."""
+    count = np.array([float(row.get("asked") or 1) for row in rows])
+    nats = count * np.array([float(row["nats_per_token"]) for row in rows])
+    return lambda chosen: float(np.exp(min(nats[chosen].sum() / max(count[chosen].sum(), 1), 700.0)))
+
+
+METRIC_OF_TEXTS = {"translate": _bleu_of_rows, "generate": _perplexity_of_rows, "fill": _perplexity_of_rows}
 
 
 def columns(rows: list[dict[str, str]], word: str, names: list[str]) -> np.ndarray:

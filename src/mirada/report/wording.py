@@ -4,9 +4,24 @@ from __future__ import annotations
 
 import math
 
-METRIC_TITLES = {"accuracy": "Accuracy", "f1": "F1", "r2": "R²", "bits_per_dimension": "Bits per dimension"}
-LOWER_IS_BETTER = ("bits_per_dimension",)
-PERCENT_METRICS = ("accuracy",)
+METRIC_TITLES = {
+    "accuracy": "Accuracy",
+    "f1": "F1",
+    "r2": "R²",
+    "bits_per_dimension": "Bits per dimension",
+    "bleu": "BLEU",
+    "chrf": "chrF",
+    "perplexity": "Perplexity",
+    "ranking": "Neighbours recognised",
+}
+LOWER_IS_BETTER = ("bits_per_dimension", "perplexity")
+PERCENT_METRICS = ("accuracy", "ranking")
+HUNDRED_METRICS = ("bleu", "chrf")  # whose own scale is 0 to 100
+NOUN_OF_INPUTS = {"graph": "node", "text": "text", "pairs": "sentence pair"}
+NOUN_OF_TASK = {"generate": "line", "embed": "line"}
+# What a result was measured on one by one, where that is not what the data was divided by.
+ASKED_IN_TASK = {"translate": "sentence", "generate": "passage", "embed": "comparison"}
+SAMPLE_OF_TASK = {"generate": "passage", "embed": "word pair"}  # what a training step takes some of
 
 
 def metric_title(metric: str) -> str:
@@ -14,10 +29,19 @@ def metric_title(metric: str) -> str:
 
 
 def metric_value(metric: str, value: float | None) -> str:
-    """Accuracy in percent with one decimal, everything else with three."""
+    """Accuracy in percent, BLEU from 0 to 100, both with one decimal; perplexity 4.52 or 1,283; others 0.913."""
     if value is None or math.isnan(value):
         return "undefined"
-    return percent(value) if metric in PERCENT_METRICS else decimal(value)
+    return f"{metric_number(metric, value)} %" if metric in PERCENT_METRICS else metric_number(metric, value)
+
+
+def metric_number(metric: str, value: float) -> str:
+    """As metric_value, without the unit."""
+    if metric in PERCENT_METRICS or metric in HUNDRED_METRICS:
+        return f"{(100 if metric in PERCENT_METRICS else 1) * value:.1f}".replace("-", "−")
+    if metric == "perplexity":
+        return f"{value:.2f}" if value < 100 else f"{value:,.0f}"
+    return decimal(value)
 
 
 def percent(value: float) -> str:
@@ -33,14 +57,15 @@ def interval_text(result: dict) -> str:
     low, high = result["low"], result["high"]
     if math.isnan(low) or math.isnan(high):
         return "no interval"
-    scale, digits = (100, 1) if result["metric"] in PERCENT_METRICS else (1, 3)
-    ends = [f"{scale * end:.{digits}f}".replace("-", "−") for end in (low, high)]
+    ends = [metric_number(result["metric"], end) for end in (low, high)]
     return (" to " if low < 0 else "–").join(ends)
 
 
 def interval_kind(result: dict) -> str:
-    """'Wilson, 95 %' → '95 % Wilson interval'."""
-    return f"95 % {str(result.get('interval', '')).split(',')[0].split(' ')[0]} interval".replace("  ", " ")
+    """'Wilson, 95 %' → '95 % Wilson interval', and 'bootstrap' out of whatever says more of it."""
+    kind = str(result.get("interval", ""))
+    name = "bootstrap" if "bootstrap" in kind else kind.split(",")[0].split(" ")[0]
+    return f"95 % {name} interval".replace("  ", " ")
 
 
 def result_sentence(result: dict) -> str:
@@ -50,12 +75,14 @@ def result_sentence(result: dict) -> str:
 
 
 def held_out(result: dict) -> str:
-    return f"{result['n']:,} held-out {noun(result.get('inputs'))}{'' if result['n'] == 1 else 's'}"
+    task = result.get("task", "")
+    asked = ASKED_IN_TASK.get(task) or noun(result.get("inputs"), task)
+    return f"{result['n']:,} held-out {asked}{'' if result['n'] == 1 else 's'}"
 
 
-def noun(inputs: str | None) -> str:
-    """What a system of these inputs is asked about, one by one."""
-    return "node" if inputs == "graph" else "image"
+def noun(inputs: str | None, task: str = "") -> str:
+    """What the data of such a run consists of."""
+    return NOUN_OF_TASK.get(task) or NOUN_OF_INPUTS.get(inputs or "", "image")
 
 
 def duration(seconds: float | None) -> str:

@@ -1,0 +1,28 @@
+"""The sections of a page by the names that link to them."""
+
+from __future__ import annotations
+
+from mirada.report.contents import Contents
+
+FIRST = (("result", "Result"), ("curves", "Learning curves"))
+LAST = (("data", "Data"), ("model", "Model"), ("training", "Training"), ("repeat", "Repeat it"), ("method", "Method"))
+OF_PIXELS = (("drawn", "New images"), ("completed", "Completed halves"), ("unusual", "Unusual images"))
+OF_TASK = {
+    "translate": (("examples", "Translations"), ("extremes", "Worst and best"), ("alignment", "Alignment")),
+    "generate": (("written", "Written by itself"), ("surprise", "Surprising passages"), ("attention", "Attention")),
+    "fill": (("examples", "Hidden words"), ("senses", "Senses"), ("attention", "Attention")),
+    "embed": (("neighbours", "Neighbours"), ("map", "Map of words")),
+}
+
+
+def anchors(run: Contents, *, has_scores: bool) -> list[tuple[str, str]]:
+    """(anchor, name) in the order of the page."""
+    if run.inputs == "pixels":
+        own = OF_PIXELS
+    elif run.is_text and run.task in OF_TASK:
+        own = OF_TASK[run.task]
+    else:
+        mistakes = "Worst cases" if run.task == "regression" else "Worst mistakes"
+        own = (("mistakes", mistakes), ("examples", "Predictions"), ("attention", "Attention"))
+        own = (("scores", "Where it is right"), *own) if has_scores else own
+    return [*FIRST, *own, *LAST]
