@@ -17,11 +17,14 @@ _HOME = {
     "check": "mirada.verbs.check",
     "evaluate": "mirada.verbs.evaluate",
     "export": "mirada.verbs.export",
+    "fill": "mirada.verbs.fill",
     "generate": "mirada.verbs.generate",
+    "generate_text": "mirada.verbs.generate",
     "load": "mirada.verbs.load",
     "predict": "mirada.verbs.predict",
     "record": "mirada.core",
     "resume": "mirada.verbs.train",
+    "translate": "mirada.verbs.translate",
 }
 # These are layers of the package and verbs too: mirada.train(...) trains, mirada.train.loop is the training loop.
 _VERB_LAYERS = {"train": "mirada.verbs.train", "report": "mirada.verbs.report", "compare": "mirada.verbs.compare"}

@@ -25,7 +25,10 @@ VERBS = (
     "compare",
     "evaluate",
     "predict",
+    "translate",
     "generate",
+    "fill",
+    "neighbours",
     "report",
     "export",
     "systems",
@@ -160,11 +163,16 @@ def test_systems_lists_and_shows(mirada):
 def test_presets_lists_and_shows(mirada):
     assert [line.split()[0] for line in mirada("presets").stdout.splitlines()] == [
         "graph",
+        "language",
         "large-images",
+        "masked-text",
         "medium-data",
         "pixels",
         "small-data",
+        "text-classes",
         "tiny-images",
+        "translation",
+        "word-vectors",
     ]
     assert "system:" in mirada("presets", "small-data").stdout
 

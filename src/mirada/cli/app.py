@@ -7,7 +7,22 @@ from typing import Annotated
 import typer
 
 from mirada import __version__
-from mirada.cli import check, compare, evaluate, export, generate, predict, presets, report, resume, systems, train
+from mirada.cli import (
+    check,
+    compare,
+    evaluate,
+    export,
+    fill,
+    generate,
+    neighbours,
+    predict,
+    presets,
+    report,
+    resume,
+    systems,
+    train,
+    translate,
+)
 from mirada.cli.failures import told
 
 app = typer.Typer(
@@ -39,10 +54,13 @@ def mirada(
       mirada check photos/                 look at the data
       mirada train photos/                 train, judge and report a model and its baseline
       mirada predict runs/vit-photos new/  use it
+      mirada train en-es.tsv               learn to translate from pairs of sentences
+      mirada train book.txt                learn to go on writing
 
     A source of data is a folder with a folder per class, a .csv, .tsv or .parquet table of paths and labels, an .npz
     archive, a folder of IDX files, a data set of Hugging Face, or a sample set: digits, photos. A graph is
-    a folder with edges.csv and nodes.csv, or with the files ind.* of Planetoid.
+    a folder with edges.csv and nodes.csv, or with the files ind.* of Planetoid. Text is a .txt file, a .tsv, .csv or
+    .jsonl table of sentence pairs or of texts and labels, or a folder of such files.
     """
 
 
@@ -52,9 +70,12 @@ for verb, words in (
     (train.train, "Train a model, judge it and write a report."),
     (resume.resume, "Continue a run that was stopped."),
     (compare.compare, "Train several systems on equal terms."),
-    (evaluate.evaluate, "Measure a trained model on labelled images."),
-    (predict.predict, "Say what a trained model sees in images."),
-    (generate.generate, "Draw new images, or complete given ones."),
+    (evaluate.evaluate, "Measure a trained model on what it has not seen."),
+    (predict.predict, "Say what a trained model sees in images or texts."),
+    (translate.translate, "Translate sentences."),
+    (generate.generate, "Write more text, or draw new images."),
+    (fill.fill, "Suggest words for the blanks of a text."),
+    (neighbours.neighbours, "Show words that are near to a word."),
     (report.report, "Write the report of a run again."),
     (export.export, "Write the model of a run as files for elsewhere."),
     (systems.systems, "List the models that can be trained, or show one."),

@@ -44,6 +44,6 @@ def _metrics() -> dict[str, Any]:
 
 
 def _streams(references: Sequence[Sequence[str]]) -> list[list[str | None]]:
-    """sacrebleu wants the first reference of every sentence, then the second of every sentence, …, None where missing."""
+    """The first reference of every sentence, then the second of every one, …, None where there is none."""
     most = max(map(len, references))
     return [[refs[number] if number < len(refs) else None for refs in references] for number in range(most)]

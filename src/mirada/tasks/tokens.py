@@ -17,6 +17,7 @@ from torch.nn import functional as F
 
 from mirada.data.batches import Batch
 from mirada.data.masked_tokens import IGNORED
+from mirada.systems.word2vec import negative_sampling_loss
 from mirada.tasks.intervals import bootstrap
 
 
@@ -108,23 +109,20 @@ class Translated(Tokens):
 
 
 class Neighbouring:
-    """loss = − log σ(v_c·u_o) − Σ_k log σ(−v_c·u_k): the true neighbour first, then drawn ones (Mikolov 2013, eq. 4)."""
+    """loss = − log σ(v_c·u_o) − Σ_k log σ(−v_c·u_k): the true neighbour, then drawn ones (Mikolov 2013, eq. 4)."""
 
     metric = "loss"
 
     def objective(self, model: nn.Module, inputs: Tensor, targets: Tensor) -> Tensor:
-        score_BK = model(inputs, targets)
-        return -(F.logsigmoid(score_BK[:, 0]) + F.logsigmoid(-score_BK[:, 1:]).sum(1)).mean()
+        return negative_sampling_loss(model(inputs, targets))
 
     @torch.inference_mode()
     def quick(self, model: nn.Module, batches: Iterable[Batch], device: torch.device) -> dict[str, float]:
         model.eval()
-        losses, right = [], []
-        for batch in batches:
-            score_BK = model(batch.inputs.to(device), batch.targets.to(device))
-            losses.append(-(F.logsigmoid(score_BK[:, 0]) + F.logsigmoid(-score_BK[:, 1:]).sum(1)))
-            right.append(score_BK[:, :1] > score_BK[:, 1:])
-        return {"loss": torch.cat(losses).mean().item(), "ranking": torch.cat(right).double().mean().item()}
+        scores = [model(batch.inputs.to(device), batch.targets.to(device)) for batch in batches]
+        score_SK = torch.cat(scores).float()
+        is_above_SK = score_SK[:, :1] > score_SK[:, 1:]
+        return {"loss": negative_sampling_loss(score_SK).item(), "ranking": is_above_SK.double().mean().item()}
 
 
 def perplexity(nats: float) -> float:

@@ -32,6 +32,15 @@ class RunFolder:
         return self.path / "start.json"
 
     @property
+    def tokeniser(self) -> Path:
+        """Of a run on text: how text becomes tokens; of a translation, the source's where each side has its own."""
+        return self.path / "tokeniser.json"
+
+    @property
+    def target_tokeniser(self) -> Path:
+        return self.path / "target_tokeniser.json"
+
+    @property
     def metrics(self) -> Path:
         return self.path / "metrics.csv"
 

@@ -11,7 +11,13 @@ from mirada.data.check import Inspection, Progress, inspect
 from mirada.data.check_text import render
 from mirada.data.graph_check import GraphInspection, inspect_graph, render_graph
 from mirada.data.graphs import is_graph, open_graph
+from mirada.data.text.check import TextInspection, inspect_text
+from mirada.data.text.check_render import render_text
+from mirada.data.text.sources import is_text, open_text
 from mirada.errors import MiradaError
+from mirada.verbs.text.prepare import reading_options as text_options
+
+AnyInspection = Inspection | GraphInspection | TextInspection
 
 READING = (
     *("task", "path_column", "label_column", "split_column", "group_column"),
@@ -25,8 +31,8 @@ def check(
     settings: Iterable[str] = (),
     near_duplicates: bool = False,
     progress: Progress | None = None,
-) -> Inspection | GraphInspection:
-    """Decode every image once, or read the graph, and say what was found.
+) -> AnyInspection:
+    """Decode every image once, or read the graph or the text, and say what was found.
 
     `settings` such as "data.label_column=species" are train's.
     """
@@ -36,6 +42,8 @@ def check(
     config = resolve(given, {"data": {"source": str(source)}})
     if is_graph(source):
         return inspect_graph(open_graph(source))
+    if is_text(source):
+        return inspect_text(open_text(source, **text_options(config.data)))
     return inspect(
         source,
         near_duplicates=near_duplicates,
@@ -45,8 +53,10 @@ def check(
     )
 
 
-def text_of(inspection: Inspection | GraphInspection) -> str:
+def text_of(inspection: AnyInspection) -> str:
     """What was found, for a terminal."""
+    if isinstance(inspection, TextInspection):
+        return render_text(inspection)
     return render_graph(inspection) if isinstance(inspection, GraphInspection) else render(inspection)
 
 

@@ -26,17 +26,19 @@ from mirada.train.folder import RunFolder, csv_text
 from mirada.train.outputs import outputs_of
 from mirada.verbs.check import READING, reading_options
 from mirada.verbs.evaluate_graph import questions_about_nodes
+from mirada.verbs.evaluate_text import judge_text
 from mirada.verbs.load import Progress, Trained, load
 from mirada.verbs.load_graph import TrainedGraph
 from mirada.verbs.prepare import EVALUATION_BATCH, open_table, prepare
 from mirada.verbs.questions import Questions, positions, require_other_data, require_own_data
+from mirada.verbs.text.trained import TrainedText
 
 Store = MemoryImages | StreamedImages
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The numbers, a row per image or node, and the files that hold them."""
+    """The numbers, a row per image, node or text, and the files that hold them."""
 
     result: dict
     rows: list[dict]
@@ -51,7 +53,7 @@ def evaluate(
     device: str = "auto",
     progress: Progress | None = None,
 ) -> Evaluation:
-    """Measure on what the run held out, or on all images, or labelled nodes, of another source with the same classes.
+    """Measure on what the run held out, or on all images, labelled nodes or texts of another source of the same kind.
 
     `settings` such as "data.label_column=species" say how to read the other source.
     """
@@ -59,6 +61,9 @@ def evaluate(
     given = parse_settings(settings)
     if source is None and given:
         raise MiradaError("settings are for another source of data; give it, or leave the settings out.")
+    if isinstance(trained, TrainedText):
+        result, lines, side = judge_text(trained, None if source is None else str(source), given)
+        return _written(trained.folder, side or _slug(str(source)), result, lines)
     ask = questions_about_nodes if isinstance(trained, TrainedGraph) else _questions_about_images
     asked = ask(trained, None if source is None else str(source), given, progress)
     started = time.monotonic()
@@ -78,8 +83,11 @@ def evaluate(
         "seconds_per_image": seconds / len(lines),
         "broken": asked.broken(),
     }
-    name = asked.side if source is None else _slug(str(source))
-    files = [trained.folder.path / f"evaluation-{name}.{kind}" for kind in ("json", "csv")]
+    return _written(trained.folder, asked.side if source is None else _slug(str(source)), result, lines)
+
+
+def _written(folder: RunFolder, name: str, result: dict, lines: list[dict]) -> Evaluation:
+    files = [folder.path / f"evaluation-{name}.{kind}" for kind in ("json", "csv")]
     write_json(files[0], result)
     write_text(files[1], csv_text(lines))
     return Evaluation(result, lines, files)

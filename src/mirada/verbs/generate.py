@@ -1,4 +1,4 @@
-"""`mirada generate`: new images from a model of pixels, or given images with their lower part drawn anew."""
+"""`mirada generate`: more text from a language model; new images from a model of pixels, or given ones completed."""
 
 from __future__ import annotations
 
@@ -10,12 +10,33 @@ import torch
 
 from mirada.errors import MiradaError
 from mirada.systems import ImageGPT
+from mirada.tasks.writing import Draw
 from mirada.train.folder import RunFolder
 from mirada.verbs.images import named_images, read_many
 from mirada.verbs.load import Trained, load
 from mirada.verbs.pixel_results import draw_completions, draw_samples
+from mirada.verbs.translate import text_run
 
 BATCH = 64
+
+
+def generate_text(
+    run: str | Path | RunFolder | Trained,
+    prompt: str = "",
+    *,
+    count: int = 1,
+    max_tokens: int = 200,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    seed: int = 0,
+    device: str = "auto",
+) -> list[str]:
+    """`count` ways to go on from the prompt, without the prompt; the same seed writes the same."""
+    if count < 1:
+        raise MiradaError(f"{count} texts are asked for; at least one can be written.")
+    draw = Draw(temperature, top_k, top_p, seed)
+    return text_run(run, device).writer.write(prompt, count=count, max_tokens=max_tokens, draw=draw)
 
 
 def generate(

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import torch
 from torch import nn
 
+from mirada.config.schema import Config
 from mirada.data.batches import Batch
 from mirada.tasks.image import Task
 from mirada.tasks.objective import Objective, supervised
-from mirada.train.files import write_text
-from mirada.train.folder import RunFolder, csv_text
+from mirada.train.folder import RunFolder
 from mirada.train.outputs import outputs_of
 
 
@@ -30,6 +30,13 @@ class AnsweredByRow:
         def name(self, row: int) -> str: ...
         def evaluation(self, side: str) -> Iterator[Batch]: ...
 
+    def ready(self, config: Config, folder: RunFolder | None = None) -> Self:
+        """As the configuration asks for; of images and nodes nothing waits for it."""
+        return self
+
+    def save(self, folder: RunFolder) -> None:
+        """What the run needs besides data.json: nothing."""
+
     def objective(self, task: Task) -> Objective:
         """What a training step makes small."""
         return supervised(task)
@@ -39,8 +46,8 @@ class AnsweredByRow:
         outputs, targets, _ = outputs_of(model, self.evaluation("val"), device)
         return task.quick(outputs, targets)
 
-    def judged(self, folder: RunFolder, model: nn.Module, task: Task, device: torch.device) -> dict:
-        """What the held-out side says of the best model; its predictions are written down."""
+    def judged(self, folder: RunFolder, model: nn.Module, task: Task, device: torch.device) -> tuple[dict, list[dict]]:
+        """What the held-out side says of the best model: numbers, and a row per answer. Pictures go to the folder."""
         started = time.monotonic()
         outputs, targets, rows = outputs_of(model, self.evaluation(self.held_out), device)
         seconds = time.monotonic() - started
@@ -48,8 +55,7 @@ class AnsweredByRow:
             {"name": self.name(row), "row": row, **target, **answer}
             for row, target, answer in zip(rows.tolist(), task.named(targets), task.answers(outputs), strict=True)
         ]
-        write_text(folder.predictions, csv_text(lines))
-        return {
+        result = {
             "split": self.held_out,
             "inputs": self.inputs,
             "task": self.task_name,
@@ -57,6 +63,7 @@ class AnsweredByRow:
             **task.result(outputs, targets),
             **self.further_results(folder, model, device),
         }
+        return result, lines
 
     def further_results(self, folder: RunFolder, model: nn.Module, device: torch.device) -> dict:
         """What is measured of the best model besides the task's own numbers."""

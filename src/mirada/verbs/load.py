@@ -118,6 +118,10 @@ def load(run: str | Path | RunFolder, *, device: str = "auto") -> Trained:
         from mirada.verbs.load_graph import TrainedGraph
 
         kind = TrainedGraph
+    elif data.get("inputs") in ("text", "pairs"):
+        from mirada.verbs.text.trained import TrainedText
+
+        kind = TrainedText
     return kind(folder, load_model(weights).to(place), saved_task(data), data, place)
 
 

@@ -9,7 +9,14 @@ from mirada.systems.outline import outline
 from mirada.train.track import require_mlflow
 from mirada.verbs.prepare import AnyPrepared, device_named
 
-WORDS = {"image": "images", "graph": "a graph", "pixels": "images as pixels", "volume": "volumes"}
+WORDS = {
+    "image": "images",
+    "graph": "a graph",
+    "pixels": "images as pixels",
+    "volume": "volumes",
+    "text": "text",
+    "pairs": "pairs of sentences",
+}
 
 
 def require_possible(config: Config, prepared: AnyPrepared) -> None:

@@ -31,10 +31,13 @@ from mirada.data import (
     require_trainable,
 )
 from mirada.data.graphs import is_graph
+from mirada.data.text.sources import is_text
 from mirada.errors import MiradaError
 from mirada.tasks.image import Task, task_of
 from mirada.verbs.judging import AnsweredByRow
 from mirada.verbs.prepare_graph import PreparedGraph, prepare_graph
+from mirada.verbs.text.prepare import prepare_text
+from mirada.verbs.text.prepared import PreparedText
 
 LoadProgress = Callable[[int, int], None]
 
@@ -148,15 +151,17 @@ class Prepared(AnsweredByRow):
         return described
 
 
-AnyPrepared = Prepared | PreparedGraph
+AnyPrepared = Prepared | PreparedGraph | PreparedText
 
 
 def prepare_data(
     data: DataConfig, system: SystemConfig, *, saved: dict | None = None, progress: LoadProgress | None = None
 ) -> AnyPrepared:
-    """Images or a graph, whichever the source holds; with `saved` (the data.json of a run) divided as then."""
+    """Images, a graph or text, whichever the source holds; with `saved` (the data.json of a run) divided as then."""
     if is_graph(data.source):
         return prepare_graph(data, saved=saved)
+    if is_text(data.source):
+        return prepare_text(data, system, saved=saved)
     if systems.card(system.name).inputs == "pixels":
         from mirada.verbs.prepare_pixels import prepare_pixels
 

@@ -15,7 +15,7 @@ from mirada.report import build_report
 from mirada.train.budget import seconds_per_step
 from mirada.train.checkpoint import describe_model, load_model
 from mirada.train.files import write_text
-from mirada.train.folder import RunFolder
+from mirada.train.folder import RunFolder, csv_text
 from mirada.train.loop import Progress, Recipe, State, fit
 from mirada.train.stopping import StopRequest
 from mirada.train.track import tracking
@@ -118,7 +118,9 @@ def _train_one(
             watch=watch,
         )
         best = prepared.attached(load_model(folder.best).to(device), device)
-        result = prepared.judged(folder, best, task, device) | _facts(config, state, num_parameters)
+        judged, predictions = prepared.judged(folder, best, task, device)
+        write_text(folder.predictions, csv_text(predictions))
+        result = judged | _facts(config, state, num_parameters)
         tracker.ends(result)
     folder.write_result(result)
     watcher.ends(what, result)

@@ -15,6 +15,7 @@ from mirada.systems.registry import all_arguments
 from mirada.train.files import write_json
 from mirada.train.folder import RunFolder
 from mirada.verbs.prepare import AnyPrepared, Prepared
+from mirada.verbs.prepare_graph import PreparedGraph
 from mirada.weights import Adapted, Checkpoint, load_adapted, read_checkpoint
 from mirada.weights.adapt import adapted
 
@@ -84,7 +85,7 @@ def model_arguments(config: Config, prepared: AnyPrepared) -> dict:
 
 
 def class_names_of(prepared: AnyPrepared) -> tuple[str, ...]:
-    return tuple(prepared.table.class_names if isinstance(prepared, Prepared) else prepared.graph.classes)
+    return tuple(prepared.graph.classes if isinstance(prepared, PreparedGraph) else prepared.table.class_names)
 
 
 def describe(checkpoint: Checkpoint, rows: Iterable[Adapted], num_tensors: int) -> dict:

@@ -46,6 +46,7 @@ def train(
     resolved, prepared = plan(what_was_said(source, system, config, settings, start), preset, watcher)
     folder = _make_folder(resolved, out)
     write_text(folder.config, dump_config(resolved))
+    prepared.save(folder)
     write_json(folder.data, prepared.describe())
     return carry_out(folder, resolved, prepared, watcher, stop)
 
@@ -57,7 +58,7 @@ def plan(
     first = resolve(given)
     if not first.data.source:
         raise MiradaError(
-            "no data is named; give a folder, a table, a graph or a sample set, for example `mirada train digits`."
+            "no data is named; give a folder, a table, a text, a graph or a sample set, such as `mirada train digits`."
         )
     checkpoint = None if first.start is None else read_checkpoint(first.start)
     name = preset or first.preset
@@ -78,6 +79,7 @@ def plan(
     else:
         layers.append(_rate_of_another_system(layers[1], given))
     resolved = resolve(*layers, given, prepared.settings(), {"preset": name})
+    prepared = prepared.ready(resolved)
     require_possible(resolved, prepared)
     resolved = require_teacher(resolved, prepared, watcher.says)
     if checkpoint is not None and (advice := require_startable(checkpoint, resolved, prepared)):
@@ -91,10 +93,11 @@ def resume(run: str | Path, *, watcher: Watcher | None = None, stop: StopRequest
     folder = open_run(run)
     config = load_config(folder.config)
     saved = folder.read_data() if folder.data.exists() else None
-    prepared = prepare_data(config.data, config.system, saved=saved, progress=watcher.loads)
+    prepared = prepare_data(config.data, config.system, saved=saved, progress=watcher.loads).ready(config, folder)
     if saved is None:  # it was stopped before this was written
         if config.start is not None:
             prepared = normalised_as(read_checkpoint(config.start), prepared)
+        prepared.save(folder)
         write_json(folder.data, prepared.describe())
     return carry_out(folder, config, prepared, watcher, stop)
 

@@ -1,0 +1,117 @@
+"""Going on with a text: a model of next tokens draws one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+
+import torch
+from torch import nn
+
+from mirada.data.text.tokeniser import Tokeniser
+from mirada.errors import MiradaError
+from mirada.tasks.sampling import stream
+
+
+@dataclass(frozen=True)
+class Draw:
+    """How tokens are chosen (see mirada.tasks.sampling); temperature 0 takes the likeliest."""
+
+    temperature: float = 1.0
+    top_k: int | None = None
+    top_p: float | None = None
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Likely:
+    """A token that may come next, and its probability."""
+
+    token: str
+    probability: float
+
+
+class Writer:
+    """A trained language model with its tokeniser; it has learned to see `max_length` tokens at once."""
+
+    def __init__(self, model: nn.Module, tokeniser: Tokeniser, max_length: int, device: torch.device) -> None:
+        self.model, self.tokeniser, self.max_length, self.device = model.eval(), tokeniser, max_length, device
+
+    def write(self, prompt: str = "", *, count: int = 1, max_tokens: int = 200, draw: Draw | None = None) -> list[str]:
+        """`count` continuations of the prompt, without the prompt itself."""
+        written: list[list[int]] = [[] for _ in range(count)]
+        for step in self.tokens(prompt, count=count, max_tokens=max_tokens, draw=draw):
+            for row, token in step:
+                written[row].append(token)
+        known = self._known(prompt)
+        start = self.tokeniser.decode(known)
+        # Decoded together with the prompt: what a token looks like may depend on the one before it.
+        return [self.tokeniser.decode([*known, *each])[len(start) :] for each in written]
+
+    def stream(self, prompt: str = "", *, max_tokens: int = 200, draw: Draw | None = None) -> Iterator[str]:
+        """One continuation, piece by piece as it is written."""
+        tokens = self._known(prompt)
+        shown = self.tokeniser.decode(tokens)
+        for step in self.tokens(prompt, count=1, max_tokens=max_tokens, draw=draw):
+            tokens += [token for _, token in step]
+            text = self.tokeniser.decode(tokens)
+            if not text.endswith("\ufffd"):  # half of a character, of which the rest is still to come
+                yield text[len(shown) :]
+                shown = text
+
+    def tokens(
+        self, prompt: str, *, count: int, max_tokens: int, draw: Draw | None = None
+    ) -> Iterator[list[tuple[int, int]]]:
+        """At every step the pairs (continuation, token) that were written.
+
+        When as many tokens are there as the model can see, it goes on from the later half of them.
+        """
+        if max_tokens < 1:
+            raise MiradaError(f"{max_tokens} tokens are asked for; at least one can be written.")
+        how = asdict(draw or Draw())
+        never = set(self.tokeniser.special.values()) - {self.tokeniser.end}
+        texts = {row: list(self._known(prompt)) for row in range(count)}
+        wanted = dict.fromkeys(texts, max_tokens)
+        begun = 0
+        while wanted:
+            rows = list(wanted)
+            prompts = [self._seen(texts[row]) for row in rows]
+            room = max(1, self.max_length - max(map(len, prompts)))
+            steps = stream(
+                self.model,  # type: ignore[arg-type]
+                self.model.begin(),  # type: ignore[operator, union-attr]
+                prompts,
+                max_length=min(room, min(wanted.values())),
+                end=self.tokeniser.end,
+                numbers=[begun * count + row for row in rows],  # new noise after every new beginning
+                forbidden=never,
+                device=self.device,
+                **how,
+            )
+            for step in steps:
+                told = [(rows[place], token) for place, token in step]
+                for row, token in told:
+                    texts[row].append(token)
+                    wanted[row] = 0 if token == self.tokeniser.end else wanted[row] - 1
+                yield [(row, token) for row, token in told if token != self.tokeniser.end]
+            wanted = {row: left for row, left in wanted.items() if left > 0}
+            begun += 1
+
+    @torch.inference_mode()
+    def next(self, prompt: str, k: int = 10) -> list[Likely]:
+        """The `k` likeliest next tokens."""
+        seen = self._seen(self._known(prompt), self.max_length)
+        logits_T = self.model(torch.tensor([seen], device=self.device))[0, -1].float()
+        best = (logits_T - logits_T.logsumexp(-1)).exp().topk(min(k, len(logits_T)))
+        return [
+            Likely(self.tokeniser.tokens([token])[0], probability)
+            for token, probability in zip(best.indices.tolist(), best.values.tolist(), strict=True)
+        ]
+
+    def _known(self, prompt: str) -> list[int]:
+        """The tokens of the prompt; a text without beginning begins as lines do."""
+        return self.tokeniser.encode(prompt) or self.tokeniser.encode("\n") or [self.tokeniser.end]
+
+    def _seen(self, tokens: list[int], most: int | None = None) -> list[int]:
+        most = max(1, self.max_length // 2) if most is None else most
+        return list(tokens) if len(tokens) < self.max_length else tokens[-most:]

@@ -1,0 +1,61 @@
+"""`mirada evaluate` of a model of text: on what its run held out, or on another text of the same kind."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+
+import numpy as np
+
+from mirada.config.load import merge, resolve
+from mirada.data.splits import Split
+from mirada.data.text.sources import is_text, open_text
+from mirada.data.text.table import TextTable
+from mirada.errors import MiradaError
+from mirada.verbs.questions import positions, require_other_data, require_own_data
+from mirada.verbs.text.prepare import KINDS, kind_of, prepare_text, reading_options
+from mirada.verbs.text.prepared import PreparedText
+from mirada.verbs.text.trained import TrainedText
+
+
+def judge_text(trained: TrainedText, source: str | None, given: dict) -> tuple[dict, list[dict], str]:
+    """Numbers, a row per text, and the side of the run's own split (empty for other data)."""
+    prepared = _own(trained) if source is None else _other(trained, source, given)
+    started = time.monotonic()
+    task = prepared.task(trained.config)
+    result, lines = prepared.judged(trained.folder, trained.model, task, trained.device)
+    title = source or f"{trained.data['source']} ({prepared.held_out} texts)"
+    result |= {"source": title, "seconds_per_image": (time.monotonic() - started) / max(len(lines), 1), "broken": []}
+    return result, lines, prepared.held_out if source is None else ""
+
+
+def _own(trained: TrainedText) -> PreparedText:
+    require_own_data(trained)
+    config = trained.config
+    return prepare_text(config.data, config.system, saved=trained.data).ready(config, trained.folder)
+
+
+def _other(trained: TrainedText, source: str, given: dict) -> PreparedText:
+    if not is_text(source):
+        raise MiradaError(f"{source}: holds no text that can be read, but the model was trained on text.")
+    if set(given) - {"data"}:
+        first = sorted(set(given) - {"data"})[0]
+        raise MiradaError(f"setting {first!r} has no meaning for evaluating; give data.… only.")
+    own = trained.config
+    data = resolve(merge({"data": {"source": source, "task": own.data.task}}, given)).data
+    table = open_text(source, **reading_options(data))
+    require_other_data(table.checksum(), trained, source)
+    wanted = trained.data["kind"]
+    if table.kind != wanted:
+        raise MiradaError(f"{source}: holds {table.kind} text, but the model was trained on {wanted} text.")
+    if table.kind == "labelled":
+        table = _renumbered(table, trained.data["class_names"])
+    nothing = np.empty(0, dtype=np.int64)
+    split = Split(nothing, nothing, np.arange(len(table)), "given", 0)
+    return KINDS[kind_of(trained.data["task"])](table, split).ready(own, trained.folder)
+
+
+def _renumbered(table: TextTable, class_names: list[str]) -> TextTable:
+    numbers = np.asarray(positions(table.class_names, class_names, table.source, "classes"), dtype=np.int64)
+    assert table.labels is not None
+    return dataclasses.replace(table, labels=numbers[table.labels], class_names=tuple(class_names))

@@ -1,0 +1,90 @@
+"""Running text: learn to go on writing it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from mirada.config.schema import Config
+from mirada.data.batches import Batch
+from mirada.data.text.stream_batches import StreamBatches, stream_evaluation
+from mirada.tasks.tokens import Tokens, nats_of_frequencies, perplexity
+from mirada.tasks.writing import Draw, Writer
+from mirada.train.folder import RunFolder
+from mirada.verbs.text.prepared import PreparedText, counts
+
+NUM_SAMPLES, SAMPLE_TOKENS = 3, 300
+EVALUATION_BATCH = 32
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedStream(PreparedText):
+    """The sides of the split are stretches of one text."""
+
+    task_name = "generate"
+    default_preset = "language"
+
+    def why(self) -> str:
+        return f"running text of {sum(map(len, self.texts('train'))):,} characters to train on"
+
+    def arguments(self) -> dict:
+        return {**super().arguments(), "max_length": self.text.max_length}
+
+    def training(self, config: Config, shard: tuple[int, int] = (0, 1)) -> StreamBatches:
+        return StreamBatches(
+            self.tokens("train"),
+            length=self.text.max_length,
+            batch_size=config.train.batch_size,
+            seed=config.train.seed,
+            shard=shard,
+        )
+
+    def task(self, config: Config) -> Tokens:
+        return Tokens(label_smoothing=config.train.label_smoothing)
+
+    def watched(self, model: nn.Module, task: Tokens, device: torch.device) -> dict[str, float]:
+        return task.tally(model, self._windows("val"), device).quick()
+
+    def judged(
+        self, folder: RunFolder, model: nn.Module, task: Tokens, device: torch.device
+    ) -> tuple[dict, list[dict]]:
+        """Perplexity on the held-out stretch, and what the model writes by itself."""
+        side = self.held_out
+        tally = task.tally(model, self._windows(side), device)
+        tokens_N = self.tokens(side)
+        lines = [
+            {
+                "name": f"{side}, token {offset:,}",
+                "row": offset,
+                "nats_per_token": round(nats / count, 4),
+                "text": self.tokeniser.decode(tokens_N[offset : offset + self.text.max_length]),
+            }
+            for offset, nats, count in zip(tally.row_S.tolist(), tally.nats_S, tally.count_S, strict=True)
+        ]
+        seen, asked = (counts([self.tokens(name).tolist()], len(self.tokeniser)) for name in ("train", side))
+        characters = len("".join(self.texts(side)))
+        result = {
+            "split": side,
+            "inputs": self.inputs,
+            "task": self.task_name,
+            **task.result(tally),
+            "bits_per_character": tally.nats_S.sum() / math.log(2) / characters,
+            "majority": perplexity(nats_of_frequencies(seen, asked)),
+            "samples": self._samples(model, device),
+        }
+        return result, lines
+
+    def tokens(self, side: str) -> Tensor:
+        """(N,) the stretch of text as one row of tokens."""
+        return torch.tensor(self.tokeniser.encode("".join(self.texts(side))))
+
+    def _windows(self, side: str) -> Iterator[Batch]:
+        return stream_evaluation(self.tokens(side), batch_size=EVALUATION_BATCH, length=self.text.max_length)
+
+    def _samples(self, model: nn.Module, device: torch.device) -> list[str]:
+        writer = Writer(model, self.tokeniser, self.text.max_length, device)
+        return writer.write("\n", count=NUM_SAMPLES, max_tokens=SAMPLE_TOKENS, draw=Draw(temperature=0.8, seed=0))

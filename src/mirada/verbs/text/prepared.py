@@ -1,0 +1,145 @@
+"""What runs on text share: a table of texts, its split, and the tokeniser that is learned from its training side."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import nn
+
+from mirada.config.schema import Config, TextConfig
+from mirada.data.splits import Split
+from mirada.data.table import SPLIT_NAMES
+from mirada.data.text.table import TextTable
+from mirada.data.text.tokeniser import Tokeniser
+from mirada.errors import MiradaError
+from mirada.tasks.objective import Objective
+from mirada.tasks.tokens import Tokens
+from mirada.train.folder import RunFolder
+
+SETTINGS_OF_IMAGES = {
+    "data": ("path_column", "image_root", "label_pattern", "image_size", "fit", "on_broken", "workers"),
+    "augment": ("strength", "crop", "flip", "affine", "colour", "tone", "erase", "mixup", "cutmix", "mix"),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedText:
+    """Texts that are ready to train on; the same methods as images have (see Prepared).
+
+    `text` and `tokeniser` are there from `ready` on: which tokens to learn stands in the preset, and which preset to
+    take is decided by the texts.
+    """
+
+    table: TextTable
+    split: Split
+    text: TextConfig = dataclasses.field(default_factory=TextConfig)
+    known_tokeniser: Tokeniser | None = None
+
+    inputs = "text"
+    task_name = ""
+    default_preset = ""
+
+    @property
+    def source(self) -> str:
+        return self.table.source
+
+    @property
+    def held_out(self) -> str:
+        """The side on which the final result is measured: test, or val where the data brings no test texts."""
+        return "test" if len(self.split.test) else "val"
+
+    @property
+    def tokeniser(self) -> Tokeniser:
+        assert self.known_tokeniser is not None, "`ready` comes first"
+        return self.known_tokeniser
+
+    def name(self, row: int) -> str:
+        return self.table.name(row)
+
+    def texts(self, side: str) -> list[str]:
+        return [self.table.texts[row] for row in self.split.rows(side)]
+
+    def preset(self) -> tuple[str, str]:
+        """Which preset suits, and why."""
+        return self.default_preset, self.why()
+
+    def why(self) -> str:
+        raise NotImplementedError
+
+    def settings(self) -> dict:
+        """What the data decides of a configuration."""
+        return {"train": {"choose_by": "loss"}}
+
+    def ready(self, config: Config, folder: RunFolder | None = None) -> PreparedText:
+        """With the tokeniser that the configuration asks for: that of the folder if it has one, else a new one."""
+        if folder is not None and folder.tokeniser.exists():
+            tokeniser = Tokeniser.load(folder.tokeniser)
+        else:
+            tokeniser = self.learned_tokeniser(config.text)
+        return dataclasses.replace(self, text=config.text, known_tokeniser=tokeniser)
+
+    def learned_tokeniser(self, text: TextConfig) -> Tokeniser:
+        return learn(self.texts("train"), text)
+
+    def save(self, folder: RunFolder) -> None:
+        """What the run needs besides data.json."""
+        self.tokeniser.save(folder.tokeniser)
+
+    def arguments(self) -> dict:
+        """What the data decides of a system."""
+        return {"num_tokens": len(self.tokeniser), "pad": self.tokeniser.pad}
+
+    def attached(self, model: nn.Module, device: torch.device) -> nn.Module:
+        return model
+
+    def task(self, config: Config) -> Tokens:
+        raise NotImplementedError
+
+    def objective(self, task: Tokens) -> Objective:
+        """What a training step makes small."""
+        return task.objective
+
+    def require_suitable(self, config: Config) -> None:
+        """Refuse settings that say how images are treated, and tasks that these texts cannot be used for."""
+        for section, names in SETTINGS_OF_IMAGES.items():
+            given = getattr(config, section)
+            for name in names:
+                if getattr(given, name) != type(given).model_fields[name].default:
+                    raise MiradaError(
+                        f"setting '{section}.{name}' is for images, but {self.source} holds text; leave it out."
+                    )
+
+    def describe(self) -> dict:
+        """data.json"""
+        table, split = self.table, self.split
+        return {
+            "source": table.source,
+            "inputs": self.inputs,
+            "kind": table.kind,
+            "task": self.task_name,
+            "class_names": list(table.class_names),
+            "target_names": [],
+            "tokeniser": self.tokeniser.kind,
+            "num_tokens": len(self.tokeniser),
+            "max_length": self.text.max_length,
+            "held_out": self.held_out,
+            "num_texts": {name: len(split.rows(name)) for name in SPLIT_NAMES},
+            "checksum": table.checksum(),
+            "notes": [*table.notes, *split.notes],
+            "broken": [],
+            "split": split.to_dict(),
+        }
+
+
+def learn(texts: list[str], text: TextConfig) -> Tokeniser:
+    return Tokeniser.train(texts, text.tokeniser, text.num_tokens, lowercase=text.lowercase)
+
+
+def counts(tokens: list[list[int]], num_tokens: int) -> np.ndarray:
+    """(T,) how often each token occurs."""
+    if not tokens:
+        return np.zeros(num_tokens)
+    return np.bincount(np.concatenate([np.asarray(each, dtype=np.int64) for each in tokens]), minlength=num_tokens)

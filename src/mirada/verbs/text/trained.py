@@ -1,0 +1,140 @@
+"""A trained model of text: it translates, writes, fills in, classifies, or knows words by their vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from torch import Tensor
+
+from mirada.data.text.labelled_batches import labelled_evaluation
+from mirada.data.text.tokeniser import Tokeniser
+from mirada.errors import MiradaError
+from mirada.tasks.filling import Filler
+from mirada.tasks.translation import Translator
+from mirada.tasks.vectors import analogy, neighbours
+from mirada.tasks.writing import Writer
+from mirada.train.folder import RunFolder
+from mirada.train.outputs import outputs_of
+from mirada.verbs.images import NamedImage
+from mirada.verbs.load import Progress, Trained
+
+VERBS = {
+    "translate": "translates: use `mirada translate`",
+    "generate": "goes on writing: use `mirada generate`",
+    "fill": "fills in hidden words: use `mirada fill`",
+    "embed": "has a vector for every word: use `mirada neighbours`",
+    "single-label": "tells classes of texts apart: use `mirada predict`",
+}
+
+
+class TrainedText(Trained):
+    """The best model of a run on text."""
+
+    @property
+    def does(self) -> str:
+        return self.data["task"]
+
+    @cached_property
+    def tokeniser(self) -> Tokeniser:
+        return Tokeniser.load(_near(self.folder, "tokeniser"))
+
+    @cached_property
+    def target_tokeniser(self) -> Tokeniser:
+        if self.data.get("shared", True):
+            return self.tokeniser
+        return Tokeniser.load(_near(self.folder, "target_tokeniser"))
+
+    @property
+    def translator(self) -> Translator:
+        self._require("translate")
+        return Translator(self.model, self.tokeniser, self.target_tokeniser, self.device)
+
+    @property
+    def writer(self) -> Writer:
+        self._require("generate")
+        return Writer(self.model, self.tokeniser, self.data["max_length"], self.device)
+
+    @property
+    def filler(self) -> Filler:
+        self._require("fill")
+        return Filler(self.model, self.tokeniser, self.device)
+
+    def predict(self, images: object, *, batch_size: int = 64) -> list[dict]:
+        """Answers in words, one per text: its class, its translation, or its filled blanks."""
+        texts = _texts(images)
+        if self.does == "translate":
+            return [asdict(best[0]) for best in self.translator.translate(texts, batch_size=batch_size)]
+        if self.does == "fill":
+            return [{"blanks": [[asdict(way) for way in ways] for ways in self.filler.fill(text)]} for text in texts]
+        return self.task.answers(self.outputs(texts, batch_size=batch_size))
+
+    def outputs(self, images: object, *, batch_size: int = 64) -> Tensor:
+        """(N, C) what a model of classes gives for these texts, before it is put into words."""
+        self._require("single-label")
+        texts = _texts(images)
+        if not texts:
+            raise MiradaError("no texts are given; give at least one.")
+        batches = labelled_evaluation(
+            self.tokeniser.encode_many(texts),
+            np.zeros(len(texts), dtype=np.int64),
+            self.tokeniser,
+            batch_size=batch_size,
+            max_length=self.data["max_length"],
+        )
+        outputs_NC, _, rows_N = outputs_of(self.model, batches, self.device)
+        return outputs_NC[rows_N.argsort()]
+
+    def rows(self, images: object, *, batch_size: int = 64, progress: Progress | None = None) -> list[dict]:
+        """One row per text: the text, the answer, and `error`, which texts do not have."""
+        texts = _texts(images)
+        answers = self.predict(texts, batch_size=batch_size)
+        return [{"name": text, **answer, "error": None} for text, answer in zip(texts, answers, strict=True)]
+
+    def batches(
+        self, images: list[NamedImage], batch_size: int, progress: Progress | None = None
+    ) -> Iterator[tuple[list[NamedImage], list[str], Tensor]]:
+        raise MiradaError(f"{self.folder.path}: this model was trained on text; it has no answers about images.")
+
+    def neighbours(self, word: str, k: int = 10) -> list[tuple[str, float]]:
+        """The words whose vectors point most the same way, and their cosines."""
+        self._require("embed")
+        return self._words(neighbours(self._vectors(), self._number(word), k + 5), k)
+
+    def analogy(self, a: str, b: str, c: str, k: int = 10) -> list[tuple[str, float]]:
+        """a − b + c: "king", "man", "woman" asks what is to a woman as a king to a man."""
+        self._require("embed")
+        return self._words(analogy(self._vectors(), *map(self._number, (a, b, c)), k + 5), k)
+
+    def _vectors(self) -> Tensor:
+        return self.model.vectors.detach().cpu()  # type: ignore[union-attr, operator]
+
+    def _number(self, word: str) -> int:
+        tokens = self.tokeniser.encode(word)
+        if len(tokens) != 1 or tokens[0] == self.tokeniser.unknown:
+            raise MiradaError(f"{word!r}: is no word of the {len(self.tokeniser):,} that {self.folder.path} knows.")
+        return tokens[0]
+
+    def _words(self, found: Sequence[tuple[int, float]], k: int) -> list[tuple[str, float]]:
+        special = set(self.tokeniser.special.values())
+        return [(self.tokeniser.tokens([token])[0], cosine) for token, cosine in found if token not in special][:k]
+
+    def _require(self, task: str) -> None:
+        if self.does != task:
+            raise MiradaError(f"{self.folder.path}: this model {VERBS[self.does]}.")
+
+
+def _near(folder: RunFolder, name: str) -> Path:
+    """A baseline was trained with the tokeniser of its parent."""
+    own = getattr(folder, name)
+    return own if own.exists() else getattr(RunFolder(folder.path.parent), name)
+
+
+def _texts(given: object) -> list[str]:
+    texts = [given] if isinstance(given, str) else list(given)  # type: ignore[call-overload]
+    if not all(isinstance(text, str) for text in texts):
+        raise MiradaError("this model was trained on text; give a sentence, or a list of sentences.")
+    return texts

@@ -1,0 +1,161 @@
+"""Pairs of sentences: learn to translate the first into the second."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from mirada.config.schema import Config, TextConfig
+from mirada.data.batches import Batch
+from mirada.data.text.pair_batches import PairBatches, pair_evaluation
+from mirada.data.text.tokeniser import Tokeniser
+from mirada.tasks.bleu import quick_scores, require_sacrebleu, scores
+from mirada.tasks.tokens import Tokens, Translated
+from mirada.tasks.translation import Translator
+from mirada.train.folder import RunFolder
+from mirada.verbs.text.prepared import PreparedText, learn
+
+WATCHED = 200  # validation sentences that are translated, greedily, at every evaluation
+JUDGED = 5000  # held-out sentences that are translated at most
+BEAM = 4
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedPairs(PreparedText):
+    """Sentence pairs; `known_target` is the tokeniser of the translations where each side has its own."""
+
+    known_target: Tokeniser | None = None
+
+    inputs = "pairs"
+    task_name = "translate"
+    default_preset = "translation"
+
+    @property
+    def target_tokeniser(self) -> Tokeniser:
+        return self.known_target or self.tokeniser
+
+    def why(self) -> str:
+        return f"{len(self.split.train):,} pairs of sentences to train on"
+
+    def ready(self, config: Config, folder: RunFolder | None = None) -> PreparedPairs:
+        prepared = super().ready(config, folder)
+        assert isinstance(prepared, PreparedPairs)
+        if config.text.shared:
+            return prepared
+        if folder is not None and folder.target_tokeniser.exists():
+            target = Tokeniser.load(folder.target_tokeniser)
+        else:
+            target = learn(self.translations("train"), config.text)
+        return dataclasses.replace(prepared, known_target=target)
+
+    def learned_tokeniser(self, text: TextConfig) -> Tokeniser:
+        both = self.translations("train") if text.shared else []
+        return learn([*self.texts("train"), *both], text)
+
+    def save(self, folder: RunFolder) -> None:
+        super().save(folder)
+        if self.known_target is not None:
+            self.known_target.save(folder.target_tokeniser)
+
+    def translations(self, side: str) -> list[str]:
+        assert self.table.targets is not None
+        return [self.table.targets[row] for row in self.split.rows(side)]
+
+    def arguments(self) -> dict:
+        other = {} if self.known_target is None else {"num_target_tokens": len(self.known_target)}
+        return {**super().arguments(), **other}
+
+    def require_suitable(self, config: Config) -> None:
+        super().require_suitable(config)
+        require_sacrebleu()
+
+    def training(self, config: Config, shard: tuple[int, int] = (0, 1)) -> PairBatches:
+        return PairBatches(
+            *self._encoded("train"),
+            self.tokeniser,
+            rows=self.split.train,
+            tokens_per_batch=self.text.tokens_per_batch,
+            max_length=self.text.max_length,
+            seed=config.train.seed,
+            shard=shard,
+        )
+
+    def task(self, config: Config) -> Tokens:
+        return Translated(pad=self.target_tokeniser.pad, label_smoothing=config.train.label_smoothing)
+
+    def watched(self, model: nn.Module, task: Tokens, device: torch.device) -> dict[str, float]:
+        """Loss on all validation pairs; BLEU and chrF of greedy translations of some of them."""
+        quick = task.tally(model, self._evaluation("val"), device).quick()
+        sentences = self._sentences("val")[:WATCHED]
+        written = self._translator(model, device).translate([source for source, _ in sentences], beam=1)
+        return {**quick, **quick_scores([best[0].text for best in written], [refs for _, refs in sentences])}
+
+    def judged(
+        self, folder: RunFolder, model: nn.Module, task: Tokens, device: torch.device
+    ) -> tuple[dict, list[dict]]:
+        """BLEU and chrF of beam search on the held-out sentences, and a row with each translation."""
+        tally = task.tally(model, self._evaluation(self.held_out), device)
+        sentences = self._sentences(self.held_out)[:JUDGED]
+        sources, references = [source for source, _ in sentences], [refs for _, refs in sentences]
+        translations = [best[0] for best in self._translator(model, device).translate(sources, beam=BEAM)]
+        written = [each.text for each in translations]
+        lines = [
+            {
+                "name": f"{self.held_out} {number + 1}",
+                "row": number,
+                "source": source,
+                "target": refs[0],
+                "num_references": len(refs),
+                "predicted": said.text,
+                "score": round(said.score, 4),
+                "is_finished": said.is_finished,
+            }
+            for number, ((source, refs), said) in enumerate(zip(sentences, translations, strict=True))
+        ]
+        found = scores(written, references)
+        result = {
+            "split": self.held_out,
+            "inputs": self.inputs,
+            "task": self.task_name,
+            "metric": "bleu",
+            "value": found["bleu"],
+            "low": found["bleu_low"],
+            "high": found["bleu_high"],
+            "interval": "sacrebleu's bootstrap over sentences, 95 %",
+            "n": len(sentences),
+            "search": f"beam {BEAM}, GNMT length penalty 0.6",
+            "majority": quick_scores(sources, references)["bleu"],  # the source itself as its translation
+            **found,
+            **{name: value for name, value in task.result(tally).items() if name in ("loss", "token_accuracy")},
+            "perplexity": task.result(tally)["value"],
+        }
+        return result, lines
+
+    def describe(self) -> dict:
+        sides = {"sides": list(self.table.sides), "shared": self.known_target is None}
+        return super().describe() | sides
+
+    def _sentences(self, side: str) -> list[tuple[str, tuple[str, ...]]]:
+        """(source, all its translations), every source once."""
+        table = self.table
+        assert table.references is not None
+        return [(table.texts[row], table.references[row]) for row in table.first_of_each_source(self.split.rows(side))]
+
+    def _translator(self, model: nn.Module, device: torch.device) -> Translator:
+        return Translator(model, self.tokeniser, self.target_tokeniser, device)
+
+    def _encoded(self, side: str) -> tuple[list[list[int]], list[list[int]]]:
+        texts, translations = self.texts(side), self.translations(side)
+        return self.tokeniser.encode_many(texts), self.target_tokeniser.encode_many(translations)
+
+    def _evaluation(self, side: str) -> Iterator[Batch]:
+        return pair_evaluation(
+            *self._encoded(side),
+            self.tokeniser,
+            rows=self.split.rows(side),
+            tokens_per_batch=self.text.tokens_per_batch,
+        )

@@ -1,0 +1,61 @@
+"""`mirada translate`: sentences of one language into those of the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from mirada.errors import MiradaError
+from mirada.tasks.length_penalty import LengthPenalty
+from mirada.tasks.translation import Translation
+from mirada.train.folder import RunFolder
+from mirada.verbs.load import Trained, load
+from mirada.verbs.text.trained import TrainedText
+
+
+def translate(
+    run: str | Path | RunFolder | Trained,
+    texts: str | Sequence[str],
+    *,
+    beam: int = 4,
+    penalty: str = "gnmt",
+    alpha: float = 0.6,
+    n_best: int = 1,
+    max_length: int | None = None,
+    batch_size: int = 32,
+    device: str = "auto",
+) -> list[list[Translation]]:
+    """For every sentence its `n_best` translations, best first; `beam=1` is greedy.
+
+    penalty: how the length is weighed, "none", "length" (|Y|^α) or "gnmt" (((5 + |Y|)/6)^α). An empty line has an
+    empty translation.
+    """
+    trained = text_run(run, device)
+    given = [texts] if isinstance(texts, str) else list(texts)
+    return trained.translator.translate(
+        given,
+        beam=beam,
+        penalty=LengthPenalty(penalty, alpha),
+        n_best=n_best,
+        max_length=max_length,
+        batch_size=batch_size,
+    )
+
+
+def text_run(run: str | Path | RunFolder | Trained, device: str = "auto") -> TrainedText:
+    """A trained model of text."""
+    trained = run if isinstance(run, Trained) else load(run, device=device)
+    if not isinstance(trained, TrainedText):
+        raise MiradaError(f"{trained.folder.path}: this model was not trained on text; `mirada train TEXT` makes one.")
+    return trained
+
+
+def lines_of(files: Iterable[str]) -> Iterator[str]:
+    """The lines of text files, without their ends."""
+    for name in files:
+        try:
+            yield from Path(name).read_text("utf-8").splitlines()
+        except UnicodeDecodeError as error:
+            raise MiradaError(f"{name}: is not UTF-8 at byte {error.start:,}; convert it by iconv.") from error
+        except OSError as error:
+            raise MiradaError(f"{name}: cannot be read ({error.strerror}); give text files.") from error
