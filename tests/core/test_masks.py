@@ -17,6 +17,7 @@ from mirada.core import (
     Fixed,
     Grid,
     Mask,
+    Mirrored,
     Neighbours,
     NotSelf,
     Strided,
@@ -206,3 +207,10 @@ def test_masks_may_differ_by_sample_and_head():
     with record(layer := Attention(Concatenated(D, H, head_dim=K), neighbours=Mask(allowed))) as maps:
         layer(torch.randn(B, N, D))
     assert torch.equal(maps[0] > 0, allowed)
+
+
+@pytest.mark.parametrize("rule", [causal(), Strided(3), Fixed(3, 1), Band(1, 4)], ids=str)
+def test_mirrored_rule_is_the_transposed_mask_also_between_other_queries_and_keys(rule):
+    assert torch.equal(mask_of(Mirrored(rule), 13), mask_of(rule, 13).T)
+    queries, keys = line(5, start=3), line(11)
+    assert torch.equal(Mirrored(rule).allowed(queries, keys), mask_of(rule, 11).T[3:8])

@@ -303,3 +303,11 @@ def test_C13_geographic_is_bounded_before_its_strength():
 def test_a_position_for_other_axes_is_refused(use):
     with pytest.raises(MiradaError, match="met places"):
         use()
+
+
+def test_half_convention_has_the_same_waves_with_all_sines_first():
+    position = torch.arange(N)
+    interleaved, half = (sinusoidal_table(position, D, convention=c) for c in ("interleaved", "half"))
+    assert torch.equal(half, torch.cat([interleaved[:, 0::2], interleaved[:, 1::2]], dim=-1))
+    x = torch.randn(B, N, D)
+    torch.testing.assert_close(Sinusoidal(D, convention="half")(x, line(N)), x + half.float())

@@ -1,8 +1,8 @@
 """What every system of text must do, whatever it is made of. A new system gets these by being registered.
 
 Each check takes `make`, which builds the system at the tiny size of its card: make(num_tokens=7). Those of systems that
-read one sentence and write another (inputs "pairs") begin with `pair_`, those of one text with `text_`. What a system cannot do by its nature stands on
-its card, under the name of the check, with the reason.
+read one sentence and write another (inputs "pairs") begin with `pair_`, those of one text with `text_`. What a system
+cannot do by its nature stands on its card, under the name of the check, with the reason.
 """
 
 from __future__ import annotations

@@ -113,7 +113,7 @@ def test_other_encoders_pass_the_common_checks(variant, check):
 
 
 def test_number_of_parameters():
-    """Tokens V·D; encoder 2·3·(D/2·(D + D/2) + 2·D/2); start D²+D; keys D²; score D² + 2D; cell 3·(3D² + 2D); output."""
+    """Tokens VD; encoder 6(D/2 (D + D/2) + D); start D² + D; keys D²; score D² + 2D; cell 9D² + 6D; output 3D² + D."""
     model, d = pair_maker(card("seq2seq"))(), DIM
     encoder = 2 * 3 * (d // 2 * (d + d // 2) + d)
     attention = d * d + (d * d + 2 * d)
