@@ -11,6 +11,21 @@ from mirada.nn import TokenEmbedding
 B, N, D, T = 2, 5, 7, 13
 
 
+def test_A5_a_row_of_the_matrix_is_a_word_and_a_lookup_is_a_product_with_a_one_hot_vector():
+    embedding = TokenEmbedding(T, D, scale=1.0)
+    matrix_DT = embedding.weight.T  # the lecture's form, with words as columns
+    for token in range(T):
+        one_hot = nn.functional.one_hot(torch.tensor(token), T).float()
+        row = embedding(torch.tensor([[token]]))[0, 0]
+        assert torch.equal(row, matrix_DT[:, token]) and torch.equal(row, one_hot @ matrix_DT.T)
+
+
+def test_A5_a_lookup_teaches_only_the_rows_it_used():
+    embedding, token = TokenEmbedding(T, D), torch.tensor([[1, 4, 4], [7, 1, 11]])
+    embedding(token).square().sum().backward()
+    assert embedding.weight.grad.abs().sum(1).nonzero().flatten().tolist() == [1, 4, 7, 11]
+
+
 def test_A10_output_is_the_row_times_root_of_dim():
     embedding, token = TokenEmbedding(T, D), torch.randint(0, T, (B, N))
     rows = torch.stack([torch.stack([embedding.weight[t] for t in row]) for row in token])

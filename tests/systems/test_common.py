@@ -5,12 +5,14 @@ import torch
 
 from mirada.systems import card, cards, create
 from tests.systems.common_checks import CHECKS, maker
+from tests.systems.common_text_checks import TEXT_CHECKS
 
 IMAGE_SYSTEMS = [name for name, card in cards().items() if card.inputs == "image"]
 REQUIRED = {"image": {"image_size": (32, 32), "in_channels": 3, "num_classes": 10}}
 REQUIRED["graph"] = {"in_channels": 11, "num_classes": 3}
 REQUIRED["volume"] = {"volume_size": (16, 32, 32), "in_channels": 3, "num_classes": 10}
 REQUIRED["pixels"] = {"image_size": (16, 16), "in_channels": 3}
+REQUIRED["text"] = REQUIRED["pairs"] = {"num_tokens": 101}
 
 
 @pytest.mark.parametrize("check", CHECKS)
@@ -31,7 +33,7 @@ def test_card_is_complete(name):
     for text in (card_.title, card_.summary, card_.paper, card_.when_to_use, *card_.cannot.values()):
         assert text.strip()
     assert set(card_.parts) in ({"score", "neighbours", "position", "heads"}, set())
-    assert set(card_.cannot) <= set(CHECKS)
+    assert set(card_.cannot) <= {*CHECKS, *TEXT_CHECKS}
     assert card_.tiny
 
 

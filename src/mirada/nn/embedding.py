@@ -23,7 +23,8 @@ class TokenEmbedding(nn.Module):
     def __init__(self, num_tokens: int, dim: int, scale: float | None = None, std: float | None = None) -> None:
         super().__init__()
         self.scale = dim**0.5 if scale is None else scale
-        self.weight = nn.Parameter(torch.randn(num_tokens, dim) * (dim**-0.5 if std is None else std))
+        self.weight = nn.Parameter(torch.empty(num_tokens, dim))
+        nn.init.normal_(self.weight, std=dim**-0.5 if std is None else std)
 
     @classmethod
     def from_pretrained(cls, matrix_TD: Tensor, scale: float | None = None) -> TokenEmbedding:

@@ -39,7 +39,7 @@ STD = 0.02
         },
         default_size="tiny",
         when_to_use="To classify texts or fill gaps: tiny and mini from scratch, the others with published weights.",
-        tiny={"dim": 16, "depth": 2, "num_heads": 2, "max_length": 32},
+        tiny={"dim": 16, "depth": 2, "num_heads": 2, "max_length": 32, "dropout": 0.0},
     )
 )
 class Bert(nn.Module):

@@ -29,7 +29,6 @@ from mirada.systems.registry import Card, register
         default_size="medium",
         when_to_use="For words alike, analogies, and as a start for embeddings: seconds where others need hours.",
         cannot={
-            "text_ignores_padding": "it reads pairs of words, which are never padded",
             "text_accepts_any_class_count": "it gives vectors, not classes",
             "text_recording": "it has no attention",
         },
@@ -46,8 +45,10 @@ class Word2Vec(nn.Module):
     def __init__(self, *, num_tokens: int, pad: int = 0, dim: int = 100) -> None:
         super().__init__()
         self.pad = pad
-        self.centre = TokenEmbedding.from_pretrained((torch.rand(num_tokens, dim) - 0.5) / dim, scale=1.0)
-        self.context = TokenEmbedding.from_pretrained(torch.zeros(num_tokens, dim), scale=1.0)
+        self.centre = TokenEmbedding(num_tokens, dim, scale=1.0)
+        self.context = TokenEmbedding(num_tokens, dim, scale=1.0)
+        nn.init.uniform_(self.centre.weight, -0.5 / dim, 0.5 / dim)
+        nn.init.zeros_(self.context.weight)
 
     def forward(self, centre_B: Tensor, other_BK: Tensor) -> Tensor:
         return (self.context(other_BK) @ self.centre(centre_B)[..., None])[..., 0]

@@ -18,6 +18,9 @@ from mirada.weights.checkpoint import Checkpoint
 from mirada.weights.resize import other_channels, other_grid, other_patch
 
 
+Channels = tuple[int | None, int | None]  # of images before and after; of texts there are none
+
+
 @dataclass(frozen=True)
 class Adapted:
     """One change: which tensor, what the checkpoint has, what the model needs, what was done."""
@@ -52,9 +55,9 @@ def adapted(
     model: nn.Module, arguments: Mapping[str, Any], checkpoint: Checkpoint, class_names: tuple[str, ...] = ()
 ) -> tuple[dict[str, Tensor], list[Adapted]]:
     """What `load_adapted` loads and tells, without loading it: an outline of the model is enough."""
-    is_other = "num_classes" in arguments and other_classes(checkpoint, arguments, class_names)
+    is_other = arguments.get("num_classes") is not None and other_classes(checkpoint, arguments, class_names)
     heads = head_names(checkpoint.system, arguments) if is_other else set()
-    channels = checkpoint.all_arguments["in_channels"], arguments["in_channels"]
+    channels = checkpoint.all_arguments.get("in_channels"), arguments.get("in_channels")
     resizings = dict(_resizings(checkpoint.outline(), model, channels))
     state, rows = dict(checkpoint.state), []
     taken: dict[str, Tensor] = {}
@@ -94,7 +97,7 @@ def other_classes(checkpoint: Checkpoint, arguments: Mapping[str, Any], class_na
     return bool(checkpoint.class_names and class_names) and checkpoint.class_names != class_names
 
 
-def _resizings(source: nn.Module, model: nn.Module, channels: tuple[int, int]) -> Iterator[tuple[str, Resizing]]:
+def _resizings(source: nn.Module, model: nn.Module, channels: Channels) -> Iterator[tuple[str, Resizing]]:
     """By tensor, for the parts that both have and whose size differs; `channels` of images before and after."""
     before = dict(source.named_modules())
     for name, part in model.named_modules():
@@ -121,6 +124,8 @@ def _resizings(source: nn.Module, model: nn.Module, channels: tuple[int, int]) -
 
 
 def _positions(old: Learned, new: Learned) -> Resizing:
+    if len(old.size) == len(new.size) == 1:
+        return _places_of_text(old, new)
     if new.num_extra == old.num_extra:
         return _grid("positions", old.size, new.size, old.num_extra)
     found, wanted = (f"{p.num_extra} + {_times(p.size)} positions" for p in (old, new))
@@ -132,6 +137,17 @@ def _positions(old: Learned, new: Learned) -> Resizing:
         return torch.cat([extra[:kept], zeros, other_grid(grid, old.size, new.size)])
 
     return Resizing(found, wanted, f"{kept} extra kept, others dropped or zero; grid interpolated", apply)
+
+
+def _places_of_text(old: Learned, new: Learned) -> Resizing:
+    """The n-th token stays the n-th: a text is cut, not shrunk as an image is."""
+    kept, more = min(old.size, new.size)[0], max(0, new.size[0] - old.size[0])
+
+    def apply(table_ND: Tensor) -> Tensor:
+        return torch.cat([table_ND[:kept], table_ND.new_zeros(more, table_ND.shape[1])])
+
+    done = f"the first {kept} kept" + (f", {more} more start at zero" if more else "")
+    return Resizing(f"{old.size[0]} positions", f"{new.size[0]} positions", done, apply)
 
 
 def _grid(what: str, size: tuple[int, ...], new_size: tuple[int, ...], num_extra: int = 0) -> Resizing:
@@ -164,9 +180,7 @@ def _kernel(old: Patches, new: Patches) -> Resizing:
     return Resizing(found, wanted, "; ".join(done), apply)
 
 
-def _convolution(
-    name: str, old: nn.Conv2d, new: nn.Conv2d, channels: tuple[int, int]
-) -> Iterator[tuple[str, Resizing]]:
+def _convolution(name: str, old: nn.Conv2d, new: nn.Conv2d, channels: Channels) -> Iterator[tuple[str, Resizing]]:
     sides = [(conv.kernel_size[0], conv.kernel_size[1]) for conv in (old, new)]
     sees_images = old.in_channels != new.in_channels and (old.in_channels, new.in_channels) == channels
     # A kernel of another size is known to do the same work only where it cuts patches.

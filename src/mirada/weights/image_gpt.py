@@ -7,7 +7,7 @@ from typing import Any
 
 from mirada.errors import MiradaError
 from mirada.weights.layout import TRANSPOSED, Arguments, Entry, Layout, Shapes
-from mirada.weights.shapes import depth_of, image_size_of, num_heads_of, ratio_of
+from mirada.weights.shapes import depth_of, image_size_of, num_heads_of, ratio_of, require_only
 
 BLOCK, LAYER = "transformer.h.{i}.", "encoder.layers.{i}."
 HEADS = LAYER + "attention.inner.heads."
@@ -26,11 +26,7 @@ ONLY = {
 
 
 def _arguments(config: Mapping[str, Any], shapes: Shapes) -> dict[str, Any]:
-    for name, known in ONLY.items():
-        if config.get(name, known) != known:
-            raise MiradaError(
-                f"the checkpoint's config.json says {name}={config[name]!r}: only {known!r} is known here"
-            )
+    require_only(config, ONLY)
     num_tokens, dim = shapes["transformer.wte.weight"]
     depth = depth_of(shapes, BLOCK)
     return {

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from mirada.errors import MiradaError
-from mirada.weights import convmixer, cvt, deit, image_gpt, marian, mvit, swin, vit, vit_hybrid
+from mirada.weights import bert, convmixer, cvt, deit, gpt2, image_gpt, marian, mvit, swin, vit, vit_hybrid
 from mirada.weights.layout import Layout
 
 LAYOUTS: tuple[Layout, ...] = (
@@ -18,6 +18,8 @@ LAYOUTS: tuple[Layout, ...] = (
     *swin.LAYOUTS,
     *mvit.LAYOUTS,
     *image_gpt.LAYOUTS,
+    *gpt2.LAYOUTS,
+    *bert.LAYOUTS,
     *marian.LAYOUTS,
 )
 

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from mirada.errors import MiradaError
 from mirada.systems import cards
 
 USUAL_HEAD_DIM = 64  # of every published ViT but H/14
+
+
+def require_only(config: Mapping[str, Any], only: Mapping[str, Any]) -> None:
+    """A config.json that names one of these settings must say this of it."""
+    for name, known in only.items():
+        if config.get(name, known) != known:
+            raise MiradaError(
+                f"the checkpoint's config.json says {name}={config[name]!r}: only {known!r} is known here"
+            )
 
 
 def depth_of(names: Iterable[str], template: str) -> int:

@@ -71,7 +71,8 @@ class Learned(nn.Module):
     def __init__(self, size: tuple[int, ...], dim: int, num_extra: int = 0, std: float = 0.02) -> None:
         super().__init__()
         self.size, self.num_extra = tuple(size), num_extra
-        self.weight = nn.Parameter(torch.randn(num_extra + math.prod(size), dim) * std)
+        self.weight = nn.Parameter(torch.empty(num_extra + math.prod(size), dim))
+        nn.init.normal_(self.weight, std=std)
 
     def table(self, places: Places) -> Tensor:
         if places.num_extra != self.num_extra:
@@ -85,7 +86,10 @@ class Learned(nn.Module):
         grid, size = self.weight[self.num_extra :], self.size
         if len(size) == 1:
             if places.size[0] > size[0]:
-                raise MiradaError(f"{places.size[0]} tokens, but learned positions exist for {size[0]}")
+                raise MiradaError(
+                    f"{places.size[0]} tokens, but learned positions exist for {size[0]}: give fewer, or choose rotary "
+                    f"or sinusoidal positions before training"
+                )
         elif places.size != size:
             grid, size = resize_grid(grid, size, places.size), places.size
         rows = grid[_raster(places.coords_NA, size)]
