@@ -9,6 +9,7 @@ T tokens of the target's vocabulary.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -20,7 +21,8 @@ from mirada.nn import BahdanauDecoder, DecoderState, LuongDecoder, RecurrentEnco
 from mirada.nn.recurrent import Hidden, MakeCell
 from mirada.systems.registry import Card, one_of, register
 
-CELLS: dict[str, tuple[type[nn.RNNBase], MakeCell]] = {"gru": (nn.GRU, nn.GRUCell), "lstm": (nn.LSTM, nn.LSTMCell)}
+MakeRNN = Callable[..., nn.RNNBase]
+CELLS: dict[str, tuple[MakeRNN, MakeCell]] = {"gru": (nn.GRU, nn.GRUCell), "lstm": (nn.LSTM, nn.LSTMCell)}
 
 
 @dataclass
@@ -99,7 +101,6 @@ class Seq2Seq(nn.Module):
         num_directions = 2 if bidirectional else 1
         if dim % num_directions:
             raise MiradaError(f"dim={dim} cannot be shared by two directions: use an even one or bidirectional=False")
-        one_of("query", query, {"previous": BahdanauDecoder, "current": LuongDecoder})
         if input_feeding and query != "current":
             raise MiradaError(f"input_feeding with query={query!r}: it belongs to query='current'")
         rnn, make_cell = one_of("cell", cell, CELLS)
@@ -108,7 +109,9 @@ class Seq2Seq(nn.Module):
         self.dropout = nn.Dropout(dropout)
         self.encoder = RecurrentEncoder(
             rnn(
-                *(dim, dim // num_directions, depth),
+                dim,
+                dim // num_directions,
+                depth,
                 batch_first=True,
                 bidirectional=bidirectional,
                 dropout=dropout if depth > 1 else 0.0,
@@ -125,10 +128,11 @@ class Seq2Seq(nn.Module):
             "none": lambda: None,
         }
         attend = one_of("score", score, scores)()
-        if query == "previous":
-            self.decoder = BahdanauDecoder(dim, dim, dim, attend, make_cell)
-        else:
-            self.decoder = LuongDecoder(dim, dim, dim, attend, make_cell, input_feeding)
+        decoders: dict[str, Callable[[], BahdanauDecoder | LuongDecoder]] = {
+            "previous": lambda: BahdanauDecoder(dim, dim, dim, attend, make_cell),
+            "current": lambda: LuongDecoder(dim, dim, dim, attend, make_cell, input_feeding),
+        }
+        self.decoder = one_of("query", query, decoders)()
 
     def forward(self, source_BM: Tensor, read_BN: Tensor) -> Tensor:
         return self.next_logits(read_BN, self.begin(source_BM))
