@@ -33,7 +33,8 @@ def scores(written: Sequence[str], references: Sequence[Sequence[str]]) -> dict:
     found: dict = {}
     for name, metric in _metrics().items():
         score = metric.corpus_score(list(written), _streams(references), n_bootstrap=DRAWS)
-        found |= {name: score.score, f"{name}_low": score._mean - score._ci, f"{name}_high": score._mean + score._ci}
+        low, high = float(score._mean - score._ci), float(score._mean + score._ci)
+        found |= {name: float(score.score), f"{name}_low": low, f"{name}_high": high}
         found[f"{name}_signature"] = str(metric.get_signature())
     return found
 
