@@ -17,7 +17,7 @@ def groups(words: Iterable[str], most: int) -> Iterator[list[str]]:
 
 
 def groups_of_file(name: str, most: int) -> Iterator[list[str]]:
-    from mirada.verbs.translate import lines_of
+    from mirada.verbs.text.lines import lines_of
 
     lines = list(lines_of([name]))
     yield from (lines[start : start + most] for start in range(0, len(lines), most))

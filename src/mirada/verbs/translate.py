@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from mirada.errors import MiradaError
@@ -48,14 +48,3 @@ def text_run(run: str | Path | RunFolder | Trained, device: str = "auto") -> Tra
     if not isinstance(trained, TrainedText):
         raise MiradaError(f"{trained.folder.path}: this model was not trained on text; `mirada train TEXT` makes one.")
     return trained
-
-
-def lines_of(files: Iterable[str]) -> Iterator[str]:
-    """The lines of text files, without their ends."""
-    for name in files:
-        try:
-            yield from Path(name).read_text("utf-8").splitlines()
-        except UnicodeDecodeError as error:
-            raise MiradaError(f"{name}: is not UTF-8 at byte {error.start:,}; convert it by iconv.") from error
-        except OSError as error:
-            raise MiradaError(f"{name}: cannot be read ({error.strerror}); give text files.") from error

@@ -21,6 +21,7 @@ from mirada.train.folder import RunFolder
 from mirada.train.outputs import outputs_of
 from mirada.verbs.images import NamedImage
 from mirada.verbs.load import Progress, Trained
+from mirada.verbs.text.lines import lines_of
 
 VERBS = {
     "translate": "translates: use `mirada translate`",
@@ -134,7 +135,12 @@ def _near(folder: RunFolder, name: str) -> Path:
 
 
 def _texts(given: object) -> list[str]:
-    texts = [given] if isinstance(given, str) else list(given)  # type: ignore[call-overload]
-    if not all(isinstance(text, str) for text in texts):
-        raise MiradaError("this model was trained on text; give a sentence, or a list of sentences.")
-    return texts
+    """Texts themselves, or the lines of text files."""
+    words = [given] if isinstance(given, str | Path) else list(given)  # type: ignore[call-overload]
+    if not all(isinstance(word, str | Path) for word in words):
+        raise MiradaError("this model was trained on text; give a sentence, a text file, or a list of these.")
+    return [text for word in words for text in (lines_of([str(word)]) if is_text_file(word) else [str(word)])]
+
+
+def is_text_file(word: str | Path) -> bool:
+    return Path(word).suffix == ".txt" and len(str(word)) < 1000 and Path(word).is_file()
