@@ -171,7 +171,7 @@ def test_G1_a_paragraph_is_learned_by_heart_and_written_again():
 
 
 def test_G1_held_out_text_is_better_told_than_by_frequencies():
-    """Words of a grammar, of which the frequencies of letters know nothing: each is followed by its successor or by 0."""
+    """A grammar of which frequencies know nothing: each word is followed by its successor, or by 0."""
     generator = torch.Generator().manual_seed(3)
 
     def written(batch: int):

@@ -61,7 +61,7 @@ def test_start_is_that_of_the_published_code():
 
 
 def test_A4_words_of_a_class_are_each_others_neighbours(vectors):
-    """Of the four nearest of a word that tells a noun, how many tell the same noun: three can, by chance 3/67 of them."""
+    """Four words tell a noun: are the three nearest of each the other three? By chance, 3/67 of them are."""
     marks = range(NOUN_MARK, FORM_MARK)
     near = {mark: [other for other, _ in neighbours(vectors, mark, 3)] for mark in marks}
     same = [(other - NOUN_MARK) // MARKS == (mark - NOUN_MARK) // MARKS for mark in marks for other in near[mark]]

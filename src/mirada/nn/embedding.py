@@ -10,7 +10,6 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from mirada.core.linear import linear
-
 from mirada.errors import MiradaError
 
 

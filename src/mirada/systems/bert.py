@@ -49,7 +49,7 @@ class Bert(nn.Module):
     pad           fills texts at their end; nobody looks at it
     max_length    of a text
     num_segments  kinds of token, such as the first and the second of two sentences
-    dropout       of the embedded tokens, of the attention weights, of every branch and of what the classes are told from
+    dropout       of the embedded tokens, of the attention weights, of every branch and before the classes
 
     Started as the published code: all matrices normal(0, 0.02) cut at two deviations, biases zero.
     """

@@ -116,7 +116,7 @@ class GPT(nn.Module):
         return Cache()
 
     def next_logits(self, token_BN: Tensor, state: Cache, num_last: int | None = None) -> Tensor:
-        """(B, N, T): what comes after each token. These are only those that `state` has not seen; it moves on, in place.
+        """(B, N, T): what comes after each token. Give those that `state` has not seen yet; it moves on, in place.
 
         `num_last` computes the logits of so many at the end only: of a long beginning, that of the last is enough.
         """

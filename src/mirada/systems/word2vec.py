@@ -39,7 +39,7 @@ from mirada.systems.registry import Card, register
 class Word2Vec(nn.Module):
     """Scores (B, K) of words (B, K) near a word (B,): the dot products v_c·u_k.
 
-    Started as the published code: v uniform in ±1/(2·dim), u zero. `pad` is here as in every text system; no pair has it.
+    Started as the published code: v uniform in ±1/(2·dim), u zero. Every text system has `pad`; no pair has one.
     """
 
     def __init__(self, *, num_tokens: int, pad: int = 0, dim: int = 100) -> None:

@@ -17,7 +17,6 @@ from mirada.systems.outline import outline
 from mirada.weights.checkpoint import Checkpoint
 from mirada.weights.resize import other_channels, other_grid, other_patch
 
-
 Channels = tuple[int | None, int | None]  # of images before and after; of texts there are none
 
 
