@@ -7,8 +7,8 @@ import pytest
 
 from mirada.report.contents import read_contents
 from mirada.report.facts import repeat_facts
-from mirada.report.verdict import trivial, verdict
 from mirada.report.paired import Difference, compare, mcnemar, paired_difference
+from mirada.report.verdict import trivial, verdict
 from mirada.report.wording import duration, interval_text, result_sentence
 from tests.report.fabricated import digits_run, labels_run, numbers_run
 

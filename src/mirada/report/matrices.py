@@ -25,14 +25,14 @@ PAGE, HALF_PAGE = 9.6, 4.7  # inches
 
 
 @torch.inference_mode()
-def last_layer(model: nn.Module, tokens: Sequence[int], system: str) -> tuple[Tensor, str]:
-    """(H, N, N) of the last attention layer on one text, and its name."""
+def last_layer(model: nn.Module, tokens: Sequence[int], system: str) -> Tensor:
+    """(H, N, N) of the last attention layer on one text."""
     if not attention_layers(model):
         raise MiradaError(f"{system} has no attention layers, so there is nothing to show")
     with record(model, layers=[-1]) as maps:
         model(torch.tensor([list(tokens)]))
     (layer,) = maps.names
-    return maps[layer][0], layer
+    return maps[layer][0]
 
 
 def matrix(
@@ -90,7 +90,9 @@ def _paint(
 ):
     image = axes.imshow(weights_NM, cmap=theme.heat_map, vmin=0, vmax=most, interpolation="nearest", aspect="equal")
     axes.xaxis.tick_top()
-    axes.set_xticks(range(len(columns)), _short(columns), rotation=90, fontsize=size)
+    axes.set_xticks(
+        range(len(columns)), _short(columns), rotation=90 if max(map(len, columns)) > 1 else 0, fontsize=size
+    )
     axes.set_yticks(range(len(rows)), _short(rows), fontsize=size)
     plain_labels([*axes.get_xticklabels(), *axes.get_yticklabels()])
     axes.tick_params(length=0, labelcolor=theme.ink, pad=2)

@@ -84,8 +84,7 @@ def shaded_texts(run: Contents, rows: list[Row], text_of: TextOf) -> tuple[list[
 
 def classifying(model: nn.Module, tokens: list[int], system: str) -> tuple[Tensor, str]:
     """(N,) where the token looks from which classes are told, mean over heads of the last layer."""
-    weights_HNN, _ = last_layer(model, tokens, system)
-    mean_NN = weights_HNN.mean(0)
+    mean_NN = last_layer(model, tokens, system).mean(0)
     # A model that reads from left to right knows the text at its last token only.
     if float(mean_NN[0, 1:].sum()) == 0:
         return mean_NN[-1], "the last token"

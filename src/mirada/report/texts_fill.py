@@ -95,8 +95,8 @@ def _attention(run: Contents, model: torch.nn.Module, tokeniser: Tokeniser, rows
     """The last layer on the first text that is short enough, else on the beginning of the first."""
     texts = [[tokeniser.start, *tokeniser.encode(row["text"].strip()), tokeniser.end] for row in rows[:100]]
     chosen = next((tokens for tokens in texts if 6 <= len(tokens) <= MAX_TOKENS), texts[0][:MAX_TOKENS])
-    weights_HNM, layer = last_layer(model, chosen, run.system)
-    return attention_drawings(weights_HNM.numpy(), tokeniser.tokens(chosen), layer)
+    weights_HNM = last_layer(model, chosen, run.system)
+    return attention_drawings(weights_HNM, tokeniser.tokens(chosen))
 
 
 def senses(found: dict) -> list[dict]:

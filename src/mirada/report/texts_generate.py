@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+from torch import Tensor
+
 from mirada.errors import MiradaError
 from mirada.report.contents import Contents
 from mirada.report.examples import Row, shuffled_rows
@@ -50,15 +52,18 @@ def passage_attention(run: Contents, text: str) -> list[Drawing]:
     tokens = tokeniser.encode(text)[:MAX_TOKENS]
     if not tokens:
         raise MiradaError("the passage is empty")
-    weights_HNM, layer = last_layer(load_model(run.folder.best), tokens, run.system)
-    return attention_drawings(weights_HNM.numpy(), tokeniser.tokens(tokens), layer)
+    weights_HNM = last_layer(load_model(run.folder.best), tokens, run.system)
+    return attention_drawings(weights_HNM, tokeniser.tokens(tokens))
 
 
-def attention_drawings(weights_HNM, names: list[str], layer: str) -> list[Drawing]:
-    mean = matrix("attention", f"Mean over the heads of {layer}", weights_HNM.mean(0), names, names, 6.4)
+def attention_drawings(weights_HNM: Tensor, names: list[str]) -> list[Drawing]:
+    mean_NM = weights_HNM.mean(0).numpy()
     if len(weights_HNM) == 1:
-        return [mean]
-    return [mean, head_grid("attention-heads", f"Attention in {layer}", weights_HNM, names, names)]
+        return [matrix("attention", "The last layer, which has one head", mean_NM, names, names, 6.4)]
+    return [
+        matrix("attention", "Mean over the heads of the last layer", mean_NM, names, names, 6.4),
+        head_grid("attention-heads", "Attention in the last layer", weights_HNM.numpy(), names, names),
+    ]
 
 
 def _told(row: Row) -> dict:
