@@ -10,9 +10,12 @@ import subprocess
 import sys
 import tarfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
+from mirada.errors import MiradaError
 from mirada.train.loop import Progress
+from mirada.train.stopping import Stopped
 from mirada.verbs.stages import Watcher
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -59,6 +62,14 @@ def run_all(script: str, jobs: list[dict], at_once: int) -> None:
     finally:
         for process in running:
             process.kill()
+
+
+def told(main: Callable[[], None]) -> None:
+    """Run a script: what went wrong, or that it was stopped, is one sentence."""
+    try:
+        main()
+    except (MiradaError, Stopped) as reason:
+        sys.exit(str(reason))
 
 
 class Lines(Watcher):

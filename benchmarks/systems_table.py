@@ -18,7 +18,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.contests import Budget, Measurement, print_tables
-from benchmarks.jobs import CIFAR10, RESULTS, RUNS, write_whole
+from benchmarks.jobs import CIFAR10, RESULTS, RUNS, told, write_whole
 
 # The named size nearest to 640,000 parameters (vit:micro); of resnet, whose smallest has 11 million, a narrower one.
 PLAIN_VIT = " ".join(
@@ -85,4 +85,4 @@ def keep(found: dict[str, Measurement], results_file: Path) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    told(main)

@@ -29,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks import small_data
 from benchmarks.contests import Budget, Measurement, print_tables
-from benchmarks.jobs import CIFAR10, PETS, RESULTS, RUNS, Lines, run_all, unpack_pets, write_whole
+from benchmarks.jobs import CIFAR10, PETS, RESULTS, RUNS, Lines, run_all, told, unpack_pets, write_whole
 from mirada.config.load import load_config
 from mirada.train.folder import RunFolder
 from mirada.verbs.train import resume, train
@@ -169,4 +169,4 @@ def facts(run: RunFolder) -> dict:
 
 
 if __name__ == "__main__":
-    main()
+    told(main)
