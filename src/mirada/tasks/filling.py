@@ -56,7 +56,7 @@ class Filler:
         """(N, T) without the special tokens, which are never an answer."""
         logits_NT = self.model(torch.tensor([tokens], device=self.device))[0].float().cpu()
         logits_NT[:, list(self.tokeniser.special.values())] = -torch.inf
-        return logits_NT
+        return logits_NT[:, : len(self.tokeniser)]  # a checkpoint may have vectors that no token uses
 
     def _read(self, text: str) -> tuple[list[int], list[int]]:
         """Tokens of the text between start and end, and where its blanks are."""

@@ -69,7 +69,8 @@ class Writer:
         if max_tokens < 1:
             raise MiradaError(f"{max_tokens} tokens are asked for; at least one can be written.")
         how = asdict(draw or Draw())
-        never = set(self.tokeniser.special.values()) - {self.tokeniser.end}
+        unused = range(len(self.tokeniser), len(self.model.embedding.weight))  # type: ignore[arg-type, union-attr]
+        never = {*self.tokeniser.special.values(), *unused} - {self.tokeniser.end}
         texts = {row: list(self._known(prompt)) for row in range(count)}
         wanted = dict.fromkeys(texts, max_tokens)
         begun = 0

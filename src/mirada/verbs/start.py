@@ -16,6 +16,8 @@ from mirada.train.files import write_json
 from mirada.train.folder import RunFolder
 from mirada.verbs.prepare import AnyPrepared, Prepared
 from mirada.verbs.prepare_graph import PreparedGraph
+from mirada.verbs.text.prepared import PreparedText
+from mirada.verbs.text.start import tokenised_as
 from mirada.weights import Adapted, Checkpoint, load_adapted, read_checkpoint
 from mirada.weights.adapt import adapted
 
@@ -33,8 +35,10 @@ def start_settings(checkpoint: Checkpoint, preset_rate: float) -> dict:
     return {"system": checkpoint.settings, "train": {"learning_rate": rate}}
 
 
-def normalised_as(checkpoint: Checkpoint, prepared: AnyPrepared) -> AnyPrepared:
-    """The data with pixels as the checkpoint saw them, where it says how, for as many channels."""
+def as_seen_by(checkpoint: Checkpoint, prepared: AnyPrepared) -> AnyPrepared:
+    """The data as the checkpoint saw it: with its tokens, or its scale of pixels if it says so for as many channels."""
+    if isinstance(prepared, PreparedText):
+        return tokenised_as(checkpoint, prepared)
     statistics = checkpoint.normalisation
     if not isinstance(prepared, Prepared) or statistics is None:
         return prepared

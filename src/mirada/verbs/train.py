@@ -15,7 +15,7 @@ from mirada.train.stopping import StopRequest
 from mirada.verbs.possible import require_possible
 from mirada.verbs.prepare import AnyPrepared, prepare_data
 from mirada.verbs.stages import Watcher, carry_out
-from mirada.verbs.start import normalised_as, require_startable, start_settings
+from mirada.verbs.start import as_seen_by, require_startable, start_settings
 from mirada.verbs.teacher import require_teacher
 from mirada.weights import read_checkpoint
 
@@ -75,7 +75,7 @@ def plan(
     if checkpoint is not None:
         layers[1].pop("system", None)  # nothing of it is for the model of the checkpoint
         layers.append(start_settings(checkpoint, resolve(*layers).train.learning_rate))
-        prepared = normalised_as(checkpoint, prepared)
+        prepared = as_seen_by(checkpoint, prepared)
     else:
         layers.append(_rate_of_another_system(layers[1], given))
     resolved = resolve(*layers, given, prepared.settings(), {"preset": name})
@@ -96,7 +96,7 @@ def resume(run: str | Path, *, watcher: Watcher | None = None, stop: StopRequest
     prepared = prepare_data(config.data, config.system, saved=saved, progress=watcher.loads).ready(config, folder)
     if saved is None:  # it was stopped before this was written
         if config.start is not None:
-            prepared = normalised_as(read_checkpoint(config.start), prepared)
+            prepared = as_seen_by(read_checkpoint(config.start), prepared)
         prepared.save(folder)
         write_json(folder.data, prepared.describe())
     return carry_out(folder, config, prepared, watcher, stop)

@@ -91,7 +91,7 @@ def head_names(system: str, arguments: Mapping[str, Any]) -> set[str]:
 
 
 def other_classes(checkpoint: Checkpoint, arguments: Mapping[str, Any], class_names: tuple[str, ...]) -> bool:
-    if checkpoint.arguments["num_classes"] != arguments["num_classes"]:
+    if checkpoint.arguments.get("num_classes") != arguments["num_classes"]:
         return True
     return bool(checkpoint.class_names and class_names) and checkpoint.class_names != class_names
 

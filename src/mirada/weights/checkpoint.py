@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from torch import Tensor, nn
@@ -29,6 +30,7 @@ class Checkpoint:
     size: str | None = None
     class_names: tuple[str, ...] = ()
     normalisation: tuple[tuple[float, ...], tuple[float, ...]] | None = None  # mean and std of pixels in [0, 1]
+    folder: Path | None = None  # where its files lie
 
     def __post_init__(self) -> None:
         if self.system not in systems.cards():

@@ -19,7 +19,10 @@ from mirada.weights.registered import layout_of
 
 PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".tar")
 HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
-WANTED = ("config.json", "preprocessor_config.json", "model*.safetensors", "model.safetensors.index.json")
+WANTED = (
+    *("config.json", "preprocessor_config.json", "model*.safetensors", "model.safetensors.index.json"),
+    *("tokenizer.json", "tokenizer_config.json", "vocab.txt", "vocab.json", "merges.txt"),
+)
 CONVERT = (
     "such files run code when they are opened, so Mirada reads safetensors only; convert it where you trust it: "
     'python -c "import torch, safetensors.torch as s; '
@@ -89,6 +92,7 @@ def _read(start: str, folder: Path, file: Path) -> Checkpoint:
         state,
         class_names=tuple(str(names[key]) for key in sorted(names, key=int)),
         normalisation=_normalisation(folder, config),
+        folder=folder,
     )
 
 
@@ -108,6 +112,7 @@ def _of_ours(start: str, folder: Path, tensors: dict[str, Tensor]) -> Checkpoint
         size=description["size"],
         class_names=tuple(data.get("class_names", ())),
         normalisation=(tuple(statistics["mean"]), tuple(statistics["std"])) if statistics else None,
+        folder=folder,
     )
 
 

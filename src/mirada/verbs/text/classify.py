@@ -13,6 +13,7 @@ from mirada.config.schema import Config
 from mirada.data.batches import Batch
 from mirada.data.table import SPLIT_NAMES
 from mirada.data.text.labelled_batches import LabelledBatches, labelled_evaluation
+from mirada.errors import MiradaError
 from mirada.tasks.intervals import wilson
 from mirada.tasks.objective import Objective
 from mirada.tasks.single_label import SingleLabel, inverse_frequency
@@ -69,6 +70,14 @@ class PreparedLabelled(PreparedText, AnsweredByRow):
 
     def objective(self, task: SingleLabel) -> Objective:  # type: ignore[override]
         return AnsweredByRow.objective(self, task)
+
+    def require_suitable(self, config: Config) -> None:
+        super().require_suitable(config)
+        if self.tokeniser.pad < 0:
+            raise MiradaError(
+                f"{config.start}: its tokeniser has no padding token, so texts of different lengths cannot be put into "
+                "one batch; add a pad_token to its tokenizer_config.json."
+            )
 
     def further_results(self, folder: RunFolder, model: nn.Module, device: torch.device) -> dict:
         """What word counts alone would answer: a linear model of them is hard to beat on small data."""

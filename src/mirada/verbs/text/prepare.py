@@ -38,7 +38,7 @@ def prepare_text(data: DataConfig, system: SystemConfig, *, saved: dict | None =
         if table.checksum() != saved["checksum"]:
             raise MiradaError(f"{data.source}: the data changed since this run started; restore it or train a new run.")
         split = Split.from_dict(saved["split"])
-    return KINDS[task](table, split)
+    return KINDS[task](table, split, known_num_tokens=None if saved is None else saved["num_tokens"])
 
 
 def kind_of(task: str) -> str:

@@ -37,6 +37,7 @@ class PreparedText:
     split: Split
     text: TextConfig = dataclasses.field(default_factory=TextConfig)
     known_tokeniser: Tokeniser | None = None
+    known_num_tokens: int | None = None  # of a checkpoint, which may have vectors that no token uses
 
     inputs = "text"
     task_name = ""
@@ -56,6 +57,10 @@ class PreparedText:
         assert self.known_tokeniser is not None, "`ready` comes first"
         return self.known_tokeniser
 
+    @property
+    def num_tokens(self) -> int:
+        return self.known_num_tokens or len(self.tokeniser)
+
     def name(self, row: int) -> str:
         return self.table.name(row)
 
@@ -74,11 +79,11 @@ class PreparedText:
         return {"train": {"choose_by": "loss"}}
 
     def ready(self, config: Config, folder: RunFolder | None = None) -> PreparedText:
-        """With the tokeniser that the configuration asks for: that of the folder if it has one, else a new one."""
+        """With a tokeniser: that of the folder, else that of a checkpoint, else one as the configuration asks for."""
         if folder is not None and folder.tokeniser.exists():
             tokeniser = Tokeniser.load(folder.tokeniser)
         else:
-            tokeniser = self.learned_tokeniser(config.text)
+            tokeniser = self.known_tokeniser or self.learned_tokeniser(config.text)
         return dataclasses.replace(self, text=config.text, known_tokeniser=tokeniser)
 
     def learned_tokeniser(self, text: TextConfig) -> Tokeniser:
@@ -90,7 +95,7 @@ class PreparedText:
 
     def arguments(self) -> dict:
         """What the data decides of a system."""
-        return {"num_tokens": len(self.tokeniser), "pad": self.tokeniser.pad}
+        return {"num_tokens": self.num_tokens, "pad": self.tokeniser.pad}
 
     def attached(self, model: nn.Module, device: torch.device) -> nn.Module:
         return model
@@ -123,7 +128,7 @@ class PreparedText:
             "class_names": list(table.class_names),
             "target_names": [],
             "tokeniser": self.tokeniser.kind,
-            "num_tokens": len(self.tokeniser),
+            "num_tokens": self.num_tokens,
             "max_length": self.text.max_length,
             "held_out": self.held_out,
             "num_texts": {name: len(split.rows(name)) for name in SPLIT_NAMES},
