@@ -4,7 +4,24 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from mirada.core.linear import FEW, Linear, linear
+import mirada.core.linear
+from mirada.core.linear import FEW, MIN_WEIGHTS, Linear, linear
+
+
+@pytest.fixture(autouse=True)
+def small_matrices_too(monkeypatch):
+    monkeypatch.setattr(mirada.core.linear, "MIN_WEIGHTS", 0)
+
+
+def test_few_rows_of_a_large_matrix_are_turned_round_and_others_are_not(monkeypatch):
+    monkeypatch.setattr(mirada.core.linear, "MIN_WEIGHTS", MIN_WEIGHTS)
+    turned = []
+    monkeypatch.setattr(torch, "addmm", lambda bias, weight, x: turned.append(x.shape[1]) or weight @ x + bias)
+    with torch.no_grad():
+        for rows in (1, 4, 5, 8, 15, 16):
+            Linear(512, 512)(torch.randn(rows, 512))
+            Linear(512, 511)(torch.randn(rows, 512))
+    assert turned == [5, 8, 15]
 
 
 @pytest.mark.parametrize("with_bias", [True, False])
