@@ -20,7 +20,7 @@ def systems_text(results: dict) -> str:
     if kept := results.get("pixels"):
         text += (
             "\n`image_gpt` learns the pixels, at 16 × 16 in 512 colours, not the classes; fewer bits are better, and a "
-            "difference below zero is a gain:\n\n"
+            "difference below zero is a gain. The formula has the pairs with earlier pixels, the counter all:\n\n"
         ) + _table(kept, "system")
     return text
 
