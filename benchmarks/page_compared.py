@@ -12,10 +12,10 @@ def systems_text(results: dict) -> str:
             "## All systems on CIFAR-10\n\n`python benchmarks/systems_table.py`, by `mirada compare`: 20,000 images to "
             "train on, of which 1,000 choose the weights, 5,000 to test; the recipe of the preset "
             f"{kept['preset']}, at the learning rate of each system's card. {_conditions(kept)}\n\n"
-            "Of every system this is the named size with parameters nearest to those of `vit:micro`; of `resnet` a "
-            "narrower one. The counter adds up what the kernels compute, the formula what the layers ask for: windows "
-            "that reach over the edge (`swin`), products with relative positions (`mvit`) and the sums that random "
-            "features are divided by (`t2t_vit`) are counted only. `vit_3d` is for volumes.\n\n"
+            "Of every system this is the named size with parameters nearest by ratio to those of `vit:micro`; of "
+            "`resnet` a narrower one. The counter adds up what the kernels compute, the formula what the layers ask "
+            "for: windows that reach over the edge (`swin`), products with relative positions (`mvit`) and the "
+            "sums that random features are divided by (`t2t_vit`) are counted only. `vit_3d` is for volumes.\n\n"
         ) + _table(kept, "system")
     if kept := results.get("pixels"):
         text += (

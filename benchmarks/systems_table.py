@@ -20,7 +20,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.contests import Budget, Measurement, print_tables
 from benchmarks.jobs import CIFAR10, RESULTS, RUNS, told, write_whole
 
-# The named size nearest to 640,000 parameters (vit:micro); of resnet, whose smallest has 11 million, a narrower one.
+# The named size whose parameters have the ratio nearest to 1 to those of vit:micro (632,138); of resnet, whose smallest
+# has 11 million, a narrower one.
 PLAIN_VIT = " ".join(
     [
         *("vit:micro", "system.arguments.stem=conv", "system.arguments.patch_size=null", "system.arguments.depth=4"),
@@ -36,7 +37,7 @@ CLASSIFIERS = (
     "t2t_vit:micro",
     "swin:micro",
     "mvit:micro",
-    "cvt:micro",
+    "cvt:nano",
     "convmixer:256/8",
     "cnn:mini",
     "resnet:18-cifar, dim 16: resnet:18-cifar system.arguments.dim=16",

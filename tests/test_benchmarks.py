@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import math
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,6 +16,7 @@ from benchmarks.timing import Timing, interleave, speed_up
 
 from mirada import systems
 from mirada.compare.contest import Contest, parse_entrant
+from mirada.systems.outline import outline
 from mirada.systems.registry import all_arguments
 from mirada.verbs.contest_steps import plan_all
 from tests.verbs.trained_run import make_photos
@@ -266,6 +268,18 @@ def test_every_system_for_images_is_in_the_table():
     assert listed == {name for name, card in systems.cards().items() if card.inputs == "image"}
     pixels = {parse_entrant(words).system.split(":")[0] for words in systems_table.OF_PIXELS}
     assert pixels == {name for name, card in systems.cards().items() if card.inputs == "pixels"}
+
+
+def test_the_sizes_of_the_table_are_nearest_to_the_plain_vit_by_ratio():
+    def distance(name: str, size: str) -> float:
+        model = outline(name, size, image_size=(32, 32), in_channels=3, num_classes=10)
+        return abs(math.log(sum(p.numel() for p in model.parameters()) / 632_138))
+
+    assert distance("vit", "micro") == 0
+    for words in systems_table.CLASSIFIERS[2:-1]:  # all but the two of vit and the narrower resnet
+        name, _, size = parse_entrant(words).system.partition(":")
+        small = [s for s in systems.card(name).sizes if s in ("nano", "micro", "mini", "base", "256/8")]
+        assert min(small, key=lambda s: distance(name, s)) == size
 
 
 def test_the_plain_vit_of_the_table_is_the_size_on_its_card():
