@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from mirada.report.contents import Contents
 
-FIRST = (("result", "Result"), ("curves", "Learning curves"))
-LAST = (("data", "Data"), ("model", "Model"), ("training", "Training"), ("repeat", "Repeat it"), ("method", "Method"))
-OF_PIXELS = (("drawn", "New images"), ("completed", "Completed halves"), ("unusual", "Unusual images"))
-OF_TASK = {
+Anchors = tuple[tuple[str, str], ...]
+
+FIRST: Anchors = (("result", "Result"), ("curves", "Learning curves"))
+LAST: Anchors = (
+    ("data", "Data"),
+    ("model", "Model"),
+    ("training", "Training"),
+    ("repeat", "Repeat it"),
+    ("method", "Method"),
+)
+OF_PIXELS: Anchors = (("drawn", "New images"), ("completed", "Completed halves"), ("unusual", "Unusual images"))
+OF_TASK: dict[str, Anchors] = {
     "translate": (("examples", "Translations"), ("extremes", "Worst and best"), ("alignment", "Alignment")),
     "generate": (("written", "Written by itself"), ("surprise", "Surprising passages"), ("attention", "Attention")),
     "fill": (("examples", "Hidden words"), ("senses", "Senses"), ("attention", "Attention")),

@@ -33,7 +33,7 @@ OF_TOKENS = "The loss is the mean surprise of a token, in nats; in training it i
 OF_TOKENS += "targets where these are set, so it may lie above the validation loss."
 NOTES_OF_TEXT = {
     "translate": f"{OF_TOKENS} BLEU is that of greedy translations of at most 200 validation sentences here, so the "
-    "result above, by beam search, differs from it.",
+    "result above, by beam search, may differ from it.",
     "generate": OF_TOKENS,
     "fill": OF_TOKENS.replace("a token", "a hidden token"),
     "embed": "The loss is that of telling a true neighbour from drawn words, summed over them.",

@@ -20,7 +20,7 @@ from mirada.report.wording import shortened
 
 MAX_TOKENS = 24  # on either side, so that they can be read
 MAX_HEADS = 8
-CELL = 0.24  # inches of a cell at most
+CELL, LETTER = 0.24, 0.085  # inches of a cell at most, and of a letter
 PAGE, HALF_PAGE = 9.6, 4.7  # inches
 
 
@@ -38,9 +38,10 @@ def last_layer(model: nn.Module, tokens: Sequence[int], system: str) -> Tensor:
 def matrix(
     name: str, title: str, weights_NM: np.ndarray, rows: Sequence[str], columns: Sequence[str], width: float = HALF_PAGE
 ) -> Drawing:
-    """One matrix; its darkest cell is its largest weight."""
+    """One matrix; its strongest colour is its largest weight."""
     side = min(CELL, (width - 1.0) / len(columns))
-    height = side * len(rows) + 0.085 * max(map(len, _short(columns))) + 0.75
+    height = side * len(rows) + _room(columns) + 0.75
+    width = min(width, max(side * len(columns) + _room(rows) + 0.3, LETTER * len(shortened(title, 60)) + 0.2))
 
     def paint(figure: Figure, theme: Theme) -> None:
         figure.set_layout_engine("compressed")
@@ -57,8 +58,8 @@ def head_grid(name: str, title: str, weights_HNM: np.ndarray, rows: Sequence[str
     num_columns = min(len(shown_HNM), 2 if len(shown_HNM) <= 4 else 4)
     num_rows = -(-len(shown_HNM) // num_columns)
     side = min(CELL, (PAGE / num_columns - (1.0 if num_columns <= 2 else 0.4)) / len(columns))
-    names = 0.085 * max(map(len, _short(columns)))
-    height = num_rows * (side * len(rows) + 0.5 + names) + 0.2
+    height = num_rows * (side * len(rows) + 0.5 + _room(columns)) + 0.2
+    width = min(PAGE, num_columns * (side * len(columns) + 0.15) + _room(rows) + 0.9)
 
     def paint(figure: Figure, theme: Theme) -> None:
         figure.set_layout_engine("compressed")
@@ -76,7 +77,7 @@ def head_grid(name: str, title: str, weights_HNM: np.ndarray, rows: Sequence[str
 
     sharpest = [f"head {h + 1} {weights.max():.2f}" for h, weights in enumerate(shown_HNM)]
     alt = f"{title}, {len(shown_HNM)} heads; largest weights: {', '.join(sharpest)}."
-    return draw(name, alt, paint, PAGE, height)
+    return draw(name, alt, paint, width, height)
 
 
 def _paint(
@@ -99,6 +100,11 @@ def _paint(
     axes.grid(visible=False)
     axes.spines[:].set_visible(False)
     return image
+
+
+def _room(tokens: Sequence[str]) -> float:
+    """Inches that the longest of these needs."""
+    return LETTER * max(map(len, _short(tokens)))
 
 
 def _short(tokens: Sequence[str]) -> list[str]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import binomtest
 
+from mirada.errors import MiradaError
 from mirada.report.contents import Contents
 from mirada.tasks.bleu import require_sacrebleu
 from mirada.tasks.intervals import bootstrap
@@ -51,8 +52,7 @@ def compare(run: Contents) -> Mcnemar | Difference | None:
     if run.task == "multi-label":
         return paired_difference(_f1_of_rows(ours), _f1_of_rows(theirs), len(ours))
     if run.task in METRIC_OF_TEXTS:
-        metric = METRIC_OF_TEXTS[run.task]
-        return paired_difference(metric(ours), metric(theirs), len(ours))
+        return _compare_texts(METRIC_OF_TEXTS[run.task], ours, theirs)
     if run.task == "embed":  # its rows are words, not the comparisons that were counted
         return None
     names = run.data["target_names"]
@@ -117,6 +117,15 @@ def _perplexity_of_rows(rows: list[dict[str, str]]) -> RowMetric:
 
 
 METRIC_OF_TEXTS = {"translate": _bleu_of_rows, "generate": _perplexity_of_rows, "fill": _perplexity_of_rows}
+
+
+def _compare_texts(
+    metric: Callable[[list[dict[str, str]]], RowMetric], ours: list[dict[str, str]], theirs: list[dict[str, str]]
+) -> Difference | None:
+    try:
+        return paired_difference(metric(ours), metric(theirs), len(ours))
+    except MiradaError:  # BLEU without sacrebleu, where a report is made elsewhere than the run
+        return None
 
 
 def columns(rows: list[dict[str, str]], word: str, names: list[str]) -> np.ndarray:

@@ -1,13 +1,18 @@
-"""Words and who is near them, as a table and as a map: x_w = the vector of w along the two axes of largest variance."""
+"""Words and who is near them, as a table and as a map.
+
+x_w = v_w / ‖v_w‖ along the two axes of largest variance.   Shape letters: W words, D dim.
+"""
 
 from __future__ import annotations
 
 import torch
 from matplotlib.figure import Figure
 from torch import Tensor
+from torch.nn import functional as F
 
 from mirada.errors import MiradaError
 from mirada.report.contents import Contents
+from mirada.report.examples import Row
 from mirada.report.style import Drawing, Theme, draw
 from mirada.report.texts import tokeniser_of
 from mirada.report.wording import percent, shortened
@@ -26,7 +31,7 @@ def embed_section(run: Contents) -> dict:
     if not run.predictions:
         reason = "There are no neighbours of words in this run yet."
         return section | {"missing": reason, "no_map": reason}
-    section["words"] = run.predictions[:NUM_WORDS]
+    section["words"] = words_of(run)[:NUM_WORDS]
     try:
         section["drawing"], section["variance"] = word_map(run)
     except MiradaError as error:
@@ -34,14 +39,20 @@ def embed_section(run: Contents) -> dict:
     return section
 
 
+def words_of(run: Contents) -> list[Row]:
+    """The most frequent tokens that have a letter or a digit, the most frequent first."""
+    return [row for row in run.predictions if any(map(str.isalnum, row["name"]))]
+
+
 def word_map(run: Contents) -> tuple[Drawing, str]:
     """The most frequent words, and how much of their variance the map has."""
     tokeniser, model = tokeniser_of(run), load_model(run.folder.best)
-    numbered = {row["name"]: tokeniser.encode(row["name"]) for row in run.predictions[:NUM_DRAWN]}
+    numbered = {row["name"]: tokeniser.encode(row["name"]) for row in words_of(run)[:NUM_DRAWN]}
     tokens = {word: found[0] for word, found in numbered.items() if len(found) == 1}
     if len(tokens) < 3 or not hasattr(model, "vectors"):
         raise MiradaError(f"{run.system} has no vectors of at least three words")
-    vectors_WD: Tensor = model.vectors.detach()[list(tokens.values())]  # type: ignore[union-attr, operator]
+    table_TD: Tensor = model.vectors.detach()  # type: ignore[operator]
+    vectors_WD = F.normalize(table_TD[list(tokens.values())], dim=1)  # as neighbours are found by their directions
     plane_W2 = two_axes(vectors_WD)
     centred_WD = (vectors_WD - vectors_WD.mean(0)).double()
     share = float(plane_W2.square().sum() / centred_WD.square().sum().clamp_min(1e-12))
@@ -49,7 +60,7 @@ def word_map(run: Contents) -> tuple[Drawing, str]:
 
 
 def draw_map(words: list[str], plane_W2: Tensor) -> Drawing:
-    """Words where their vectors are; where there is no room for a word it is a dot."""
+    """Words where their vectors point, those for which there is room."""
     low, high = plane_W2.min(0).values, plane_W2.max(0).values
     spread = (high - low).clamp_min(1e-12)
     inches_W2 = (plane_W2 - low) / spread * torch.tensor([WIDTH - 1.2, HEIGHT - 0.8])
@@ -57,12 +68,10 @@ def draw_map(words: list[str], plane_W2: Tensor) -> Drawing:
 
     def paint(figure: Figure, theme: Theme) -> None:
         axes = figure.subplots()
-        for number, (x, y) in enumerate(inches_W2.tolist()):
-            if number in written:
-                word = shortened(words[number], 16)
-                axes.text(x, y, word, ha="center", va="center", fontsize=8.5, color=theme.ink).set_parse_math(False)
-            else:
-                axes.plot([x], [y], "o", color=theme.third, markersize=2.5, alpha=0.7)
+        for number in sorted(written):
+            x, y = inches_W2[number].tolist()
+            word = shortened(words[number], 16)
+            axes.text(x, y, word, ha="center", va="center", fontsize=8.5, color=theme.ink).set_parse_math(False)
         axes.set(xlim=(-0.6, WIDTH - 0.6), ylim=(-0.4, HEIGHT - 0.4))
         axes.set_xlabel("first principal axis")
         axes.set_ylabel("second principal axis")
