@@ -142,8 +142,8 @@ class Collaborative(Concatenated):
         super().__init__(dim, num_heads, **widths)
         self.shared_dim = num_heads * self.head_dim if shared_dim is None else shared_dim
         memory_dim = self.to_v.in_features
-        self.to_q = nn.Linear(dim, self.shared_dim, bias=False)
-        self.to_k = nn.Linear(memory_dim, self.shared_dim, bias=False)
+        self.to_q = Linear(dim, self.shared_dim, bias=False)
+        self.to_k = Linear(memory_dim, self.shared_dim, bias=False)
         self.to_content = nn.Linear(memory_dim, num_heads, bias=False)
         self.mixing = nn.Parameter(torch.randn(num_heads, self.shared_dim) * num_heads**-0.5)
 

@@ -71,7 +71,7 @@ class Translator:
         for rows in pieces(asked, batch_size):
             source_BM = self.read([tokens[row] for row in rows])
             best = beam_search(
-                self.model,
+                self.model,  # type: ignore[arg-type]
                 source_BM,
                 start=self.target.start,
                 end=self.target.end,

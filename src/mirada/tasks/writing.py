@@ -80,7 +80,7 @@ class Writer:
             room = max(1, self.max_length - max(map(len, prompts)))
             steps = stream(
                 self.model,  # type: ignore[arg-type]
-                self.model.begin(),  # type: ignore[operator, union-attr]
+                self.model.begin(),  # type: ignore[operator]
                 prompts,
                 max_length=min(room, min(wanted.values())),
                 end=self.tokeniser.end,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, TypeVar
 
 import torch
 from torch import nn
@@ -16,9 +16,21 @@ from mirada.tasks.objective import Objective, supervised
 from mirada.train.folder import RunFolder
 from mirada.train.outputs import outputs_of
 
+Some = TypeVar("Some", bound="ReadyAtOnce")
+
+
+class ReadyAtOnce:
+    """Images and nodes: nothing of the data waits for the configuration, and data.json holds all of it."""
+
+    def ready(self: Some, config: Config, folder: RunFolder | None = None) -> Some:
+        return self
+
+    def save(self, folder: RunFolder) -> None:
+        """Nothing more is needed."""
+
 
 class AnsweredByRow:
-    """Images and nodes: the outputs of a side fit in memory, and the task makes numbers and words of them."""
+    """Images, nodes, classes of texts: the outputs of a side fit in memory, and the task puts them into words."""
 
     if TYPE_CHECKING:
         inputs: str
@@ -29,13 +41,6 @@ class AnsweredByRow:
         def task_name(self) -> str: ...
         def name(self, row: int) -> str: ...
         def evaluation(self, side: str) -> Iterator[Batch]: ...
-
-    def ready(self, config: Config, folder: RunFolder | None = None) -> Self:
-        """As the configuration asks for; of images and nodes nothing waits for it."""
-        return self
-
-    def save(self, folder: RunFolder) -> None:
-        """What the run needs besides data.json: nothing."""
 
     def objective(self, task: Task) -> Objective:
         """What a training step makes small."""

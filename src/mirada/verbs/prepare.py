@@ -34,7 +34,7 @@ from mirada.data.graphs import is_graph
 from mirada.data.text.sources import is_text
 from mirada.errors import MiradaError
 from mirada.tasks.image import Task, task_of
-from mirada.verbs.judging import AnsweredByRow
+from mirada.verbs.judging import AnsweredByRow, ReadyAtOnce
 from mirada.verbs.prepare_graph import PreparedGraph, prepare_graph
 from mirada.verbs.text.prepare import prepare_text
 from mirada.verbs.text.prepared import PreparedText
@@ -45,7 +45,7 @@ EVALUATION_BATCH = 256
 
 
 @dataclass(frozen=True)
-class Prepared(AnsweredByRow):
+class Prepared(ReadyAtOnce, AnsweredByRow):
     """Images that are ready to train on."""
 
     store: MemoryImages | StreamedImages

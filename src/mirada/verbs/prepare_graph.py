@@ -21,11 +21,11 @@ from mirada.data.table import SPLIT_NAMES
 from mirada.errors import MiradaError
 from mirada.tasks.image import Task
 from mirada.tasks.single_label import SingleLabel, inverse_frequency
-from mirada.verbs.judging import AnsweredByRow
+from mirada.verbs.judging import AnsweredByRow, ReadyAtOnce
 
 
 @dataclass(frozen=True)
-class PreparedGraph(AnsweredByRow):
+class PreparedGraph(ReadyAtOnce, AnsweredByRow):
     """A graph that is ready to train on; the same methods as images have (see Prepared)."""
 
     graph: Graph

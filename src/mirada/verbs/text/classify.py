@@ -15,7 +15,6 @@ from mirada.data.table import SPLIT_NAMES
 from mirada.data.text.labelled_batches import LabelledBatches, labelled_evaluation
 from mirada.errors import MiradaError
 from mirada.tasks.intervals import wilson
-from mirada.tasks.objective import Objective
 from mirada.tasks.single_label import SingleLabel, inverse_frequency
 from mirada.train.folder import RunFolder
 from mirada.verbs.judging import AnsweredByRow
@@ -25,7 +24,7 @@ EVALUATION_BATCH = 64
 
 
 @dataclass(frozen=True, eq=False)
-class PreparedLabelled(PreparedText, AnsweredByRow):
+class PreparedLabelled(AnsweredByRow, PreparedText):
     """Texts with one class each; judged as images are."""
 
     task_name = "single-label"
@@ -64,12 +63,9 @@ class PreparedLabelled(PreparedText, AnsweredByRow):
             max_length=self.text.max_length,
         )
 
-    def task(self, config: Config) -> SingleLabel:  # type: ignore[override]
+    def task(self, config: Config) -> SingleLabel:
         weights = inverse_frequency(self._counts("train")) if config.train.class_weights else None
         return SingleLabel(self.table.class_names, label_smoothing=config.train.label_smoothing, class_weights=weights)
-
-    def objective(self, task: SingleLabel) -> Objective:  # type: ignore[override]
-        return AnsweredByRow.objective(self, task)
 
     def require_suitable(self, config: Config) -> None:
         super().require_suitable(config)

@@ -41,10 +41,10 @@ class PreparedVectors(PreparedText):
             shard=shard,
         )
 
-    def task(self, config: Config) -> Neighbouring:  # type: ignore[override]
+    def task(self, config: Config) -> Neighbouring:
         return Neighbouring()
 
-    def objective(self, task: Neighbouring) -> Objective:  # type: ignore[override]
+    def objective(self, task: Neighbouring) -> Objective:
         return task.objective
 
     def watched(self, model: nn.Module, task: Neighbouring, device: torch.device) -> dict[str, float]:
@@ -58,7 +58,7 @@ class PreparedVectors(PreparedText):
         quick = task.quick(model, self._evaluation(side), device)
         num_asked = sum(batch.targets[:, 1:].numel() for batch in self._evaluation(side))
         low, high = wilson(round(quick["ranking"] * num_asked), num_asked)
-        vectors_TD = model.vectors.detach().cpu()  # type: ignore[union-attr, operator]
+        vectors_TD = model.vectors.detach().cpu()  # type: ignore[operator]
         frequent = self._counts().argsort(descending=True, stable=True)
         special = set(self.tokeniser.special.values())
         words = [int(token) for token in frequent if int(token) not in special][:NUM_WORDS]

@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from torch import nn
 
 from mirada.config.schema import Config, TextConfig
+from mirada.data.batches import Batches
 from mirada.data.splits import Split
 from mirada.data.table import SPLIT_NAMES
 from mirada.data.text.table import TextTable
 from mirada.data.text.tokeniser import Tokeniser
 from mirada.errors import MiradaError
 from mirada.tasks.objective import Objective
-from mirada.tasks.tokens import Tokens
 from mirada.train.folder import RunFolder
 
 SETTINGS_OF_IMAGES = {
     "data": ("path_column", "image_root", "label_pattern", "image_size", "fit", "on_broken", "workers"),
     "augment": ("strength", "crop", "flip", "affine", "colour", "tone", "erase", "mixup", "cutmix", "mix"),
 }
+
+Some = TypeVar("Some", bound="PreparedText")
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +81,7 @@ class PreparedText:
         """What the data decides of a configuration."""
         return {"train": {"choose_by": "loss"}}
 
-    def ready(self, config: Config, folder: RunFolder | None = None) -> PreparedText:
+    def ready(self: Some, config: Config, folder: RunFolder | None = None) -> Some:
         """With a tokeniser: that of the folder, else that of a checkpoint, else one as the configuration asks for."""
         if folder is not None and folder.tokeniser.exists():
             tokeniser = Tokeniser.load(folder.tokeniser)
@@ -100,12 +103,25 @@ class PreparedText:
     def attached(self, model: nn.Module, device: torch.device) -> nn.Module:
         return model
 
-    def task(self, config: Config) -> Tokens:
+    # What is learned differs from kind to kind, and with it what a task can do; each kind knows its own.
+
+    def training(self, config: Config, shard: tuple[int, int] = (0, 1)) -> Batches:
         raise NotImplementedError
 
-    def objective(self, task: Tokens) -> Objective:
+    def task(self, config: Config) -> Any:
+        raise NotImplementedError
+
+    def objective(self, task: Any) -> Objective:
         """What a training step makes small."""
         return task.objective
+
+    def watched(self, model: nn.Module, task: Any, device: torch.device) -> dict[str, float]:
+        """What the validation side says of the model now."""
+        raise NotImplementedError
+
+    def judged(self, folder: RunFolder, model: nn.Module, task: Any, device: torch.device) -> tuple[dict, list[dict]]:
+        """What the held-out side says of the best model: numbers, and a row per answer."""
+        raise NotImplementedError
 
     def require_suitable(self, config: Config) -> None:
         """Refuse settings that say how images are treated, and tasks that these texts cannot be used for."""

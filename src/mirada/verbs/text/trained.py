@@ -108,10 +108,11 @@ class TrainedText(Trained):
     def analogy(self, a: str, b: str, c: str, k: int = 10) -> list[tuple[str, float]]:
         """a − b + c: "king", "man", "woman" asks what is to a woman as a king to a man."""
         self._require("embed")
-        return self._words(analogy(self._vectors(), *map(self._number, (a, b, c)), k + 5), k)
+        first, minus, plus = (self._number(word) for word in (a, b, c))
+        return self._words(analogy(self._vectors(), first, minus, plus, k + 5), k)
 
     def _vectors(self) -> Tensor:
-        return self.model.vectors.detach().cpu()  # type: ignore[union-attr, operator]
+        return self.model.vectors.detach().cpu()  # type: ignore[operator]
 
     def _number(self, word: str) -> int:
         tokens = self.tokeniser.encode(word)

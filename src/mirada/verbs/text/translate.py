@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
 import torch
 from torch import nn
@@ -22,6 +23,8 @@ from mirada.verbs.text.prepared import PreparedText, learn
 WATCHED = 200  # validation sentences that are translated, greedily, at every evaluation
 JUDGED = 5000  # held-out sentences that are translated at most
 BEAM = 4
+
+Some = TypeVar("Some", bound="PreparedPairs")
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,9 +44,8 @@ class PreparedPairs(PreparedText):
     def why(self) -> str:
         return f"{len(self.split.train):,} pairs of sentences to train on"
 
-    def ready(self, config: Config, folder: RunFolder | None = None) -> PreparedPairs:
+    def ready(self: Some, config: Config, folder: RunFolder | None = None) -> Some:
         prepared = super().ready(config, folder)
-        assert isinstance(prepared, PreparedPairs)
         if config.text.shared:
             return prepared
         if folder is not None and folder.target_tokeniser.exists():
