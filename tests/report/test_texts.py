@@ -12,6 +12,7 @@ from PIL import Image
 from mirada.data.text.tokeniser import Tokeniser
 from mirada.report import build_report, style
 from mirada.report.contents import read_contents
+from mirada.report.facts import repeat_facts
 from mirada.report.paired import Difference, compare
 from mirada.report.texts_classify import words_shaded
 from mirada.report.texts_embed import with_room
@@ -269,3 +270,9 @@ def test_worst_and_best_translations():
     worst, best = extremes(rows, score)
     assert [row["target"] for row in worst] == ["ttt", "tttt"]
     assert [row["target"] for row in best] == ["tt", "t"]
+
+
+def test_short_command_names_the_tokens(tmp_path):
+    facts = repeat_facts(read_contents(generate_run(tmp_path / "run").path))
+    command = "mirada train texts.txt --system gpt --preset text text.tokeniser=character train.steps=30 train.seed=3"
+    assert facts["short"] == command

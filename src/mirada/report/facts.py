@@ -15,7 +15,7 @@ from mirada.data.graphs import SETTINGS_OF_IMAGES
 from mirada.errors import MiradaError
 from mirada.report.contents import Contents
 from mirada.report.style import Drawing, Theme, draw, plain_labels
-from mirada.report.texts_facts import NOT_OF_TEXT, text_kind, text_rows
+from mirada.report.texts_facts import NOT_OF_TEXT, SHORT_OF_TEXT, text_kind, text_rows
 from mirada.report.wording import duration, percent, shortened
 
 SIDES = {"train": "Training", "val": "Validation", "test": "Test"}
@@ -177,8 +177,10 @@ def _options(run: Contents) -> list[str]:
         options += [f"distil.{key}={_plain(distil[key])}" for key in ("kind", "weight", "temperature")]
     if run.config.get("preset"):
         options += ["--preset", shlex.quote(str(run.config["preset"]))]
-    asked = run.section("data").get("task")
-    options += [f"data.task={asked}"] if run.is_text and asked else []
+    if run.is_text:
+        asked = {"data.task": run.section("data").get("task")}
+        asked |= {f"text.{key}": run.section("text").get(key) for key in SHORT_OF_TEXT}
+        options += [shlex.quote(f"{key}={_plain(value)}") for key, value in asked.items() if value is not None]
     options += [f"train.{key}={_plain(train[key])}" for key in (*LENGTHS, "seed") if train.get(key) is not None]
     options += [
         shlex.quote(f"system.arguments.{key}={_plain(value)}") for key, value in (system.get("arguments") or {}).items()

@@ -31,6 +31,7 @@ NOT_OF_TEXT = {
     "data": ("path_column", "image_root", "label_pattern", "image_size", "fit", "on_broken", "workers", "memory_gb"),
     "train": ("balanced",),
 }
+SHORT_OF_TEXT = ("tokeniser", "num_tokens", "max_length", "senses")  # what the short command says of the tokens
 
 
 def text_kind(run: Contents) -> str:

@@ -19,6 +19,7 @@ from mirada.tasks.filling import Filler
 from mirada.train.checkpoint import load_model
 
 NUM_EXAMPLES, NUM_ANSWERS = 10, 5
+SHORTEST = 6  # tokens of a text whose attention is drawn
 AROUND = 120  # characters shown on either side of what is hidden
 MAX_WORDS = 4  # whose senses are drawn
 # Okabe and Ito 2008, each with a mark of its own, so that senses differ without colours too.
@@ -94,7 +95,8 @@ def hideable(tokeniser: Tokeniser, tokens: list[int]) -> list[int]:
 def _attention(run: Contents, model: torch.nn.Module, tokeniser: Tokeniser, rows: list[Row]) -> list[Drawing]:
     """The last layer on the first text that is short enough, else on the beginning of the first."""
     texts = [[tokeniser.start, *tokeniser.encode(row["text"].strip()), tokeniser.end] for row in rows[:100]]
-    chosen = next((tokens for tokens in texts if 6 <= len(tokens) <= MAX_TOKENS), texts[0][:MAX_TOKENS])
+    most = min(MAX_TOKENS, run.data["max_length"])
+    chosen = next((tokens for tokens in texts if SHORTEST <= len(tokens) <= most), texts[0][:most])
     weights_HNM = last_layer(model, chosen, run.system)
     return attention_drawings(weights_HNM, tokeniser.tokens(chosen))
 

@@ -49,7 +49,7 @@ def numbers(result: dict) -> list[tuple[str, str]]:
 def passage_attention(run: Contents, text: str) -> list[Drawing]:
     """The last layer on the beginning of a passage: the mean of its heads, then each of them."""
     tokeniser = tokeniser_of(run)
-    tokens = tokeniser.encode(text)[:MAX_TOKENS]
+    tokens = tokeniser.encode(text)[: min(MAX_TOKENS, run.data["max_length"])]
     if not tokens:
         raise MiradaError("the passage is empty")
     weights_HNM = last_layer(load_model(run.folder.best), tokens, run.system)
