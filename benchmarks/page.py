@@ -14,6 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.curves import draw_all
 from benchmarks.page_compared import systems_text, transfer_text
+from benchmarks.page_text import text_sections
 from benchmarks.small_data_table import Group, read_groups
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -35,7 +36,7 @@ def faster(ratio: list[float]) -> str:
 
 def page() -> str:
     parts = ["# Measurements\n", "Made by `python benchmarks/page.py` from the files in `benchmarks/results/`.\n"]
-    training = (small_data_section, systems_section, transfer_section, profile_section, step_section)
+    training = (small_data_section, systems_section, transfer_section, text_section, profile_section, step_section)
     sections = (*training, window_section, sparse_section, record_section, block_section, gat_section)
     return "\n".join([*parts, *filter(None, (section() for section in sections))])
 
@@ -191,6 +192,10 @@ def systems_section() -> str:
 
 def transfer_section() -> str:
     return transfer_text(read("transfer"))
+
+
+def text_section() -> str:
+    return text_sections(RESULTS, DOCS / "images")
 
 
 def pictures(groups: list[Group]) -> str:

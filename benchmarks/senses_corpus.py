@@ -64,7 +64,7 @@ SENSES = (
             "{quien} se sentó a {sentado} en el",
             "los niños pintaron de verde en el {parque} un",
             "la abuela quería {sentado} en el",
-            "el carpintero lijó la {material} del",
+            "el carpintero lijó las patas de {material} del",
             "bajo los árboles del {parque} había un",
         ),
         (

@@ -1,0 +1,259 @@
+"""How fast text is written: against transformers with the same weights, and against a search without memory.
+
+    python benchmarks/decoding.py           a few minutes, on an idle machine
+    python benchmarks/decoding.py --table   only print what there is
+    python benchmarks/decoding.py --try     small models, two rounds, on any machine
+
+writing      A GPT of the size of GPT-2 small with random weights goes on from 32 tokens with 64 more, always the likeliest;
+             `GPT2LMHeadModel.generate` with its cache has the same weights. Batch 1 and 8.
+translating  A Transformer of our size "small" as transformers' Marian has it, random weights, beam 4, 8 sentences of 16
+             tokens, 32 tokens written. Opponents: the same search that reads all it has written anew at every step, and
+             `MarianMTModel.generate` with the same weights and lengths.
+
+All are run in turns in one process on two threads, wall time; the ratio is the median of the pairs, and is said to be a
+tie where their quartiles cover 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import torch
+from torch import Tensor, nn
+
+from benchmarks import jobs
+from benchmarks.jobs import require_idle, write_whole
+from benchmarks.text_jobs import runs_of
+from benchmarks.timing import Timing, interleave, machine, speed_up
+from mirada.systems.transformer import Transformer
+from mirada.tasks.sampling import sample
+from mirada.tasks.search import beam_search
+from mirada.train.files import read_json
+from mirada.weights import read_checkpoint
+
+BEAM = 4
+END = 0
+MEASURED = {
+    "rounds": 7,
+    "gpt": {"n_layer": 12, "n_embd": 768, "n_head": 12, "vocab_size": 50257},
+    "prompt": 32,
+    "written": 64,
+    "marian": {"dim": 256, "depth": 3, "heads": 4, "tokens": 8000},
+    "sentences": 8,
+    "source": 16,
+    "target": 32,
+}
+TRIED = {
+    "rounds": 2,
+    "gpt": {"n_layer": 2, "n_embd": 32, "n_head": 2, "vocab_size": 101},
+    "prompt": 5,
+    "written": 7,
+    "marian": {"dim": 32, "depth": 2, "heads": 2, "tokens": 101},
+    "sentences": 3,
+    "source": 5,
+    "target": 7,
+}
+Candidates = dict[str, Callable[[], list[list[int]]]]
+
+
+def main(words: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--try", action="store_true", dest="is_tried", help="small models, two rounds, kept apart")
+    parser.add_argument("--table", action="store_true", help="print the results so far and stop")
+    args = parser.parse_args(words)
+    results_file = (runs_of("decoding", True) if args.is_tried else jobs.RESULTS) / "decoding.json"
+    if not args.table:
+        if not args.is_tried:
+            require_idle()
+        write_whole(results_file, measure(TRIED if args.is_tried else MEASURED))
+    if results_file.exists():
+        print_table(read_json(results_file))
+
+
+def measure(sizes: dict) -> dict:
+    from transformers.utils import logging
+
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    found = {}
+    for batch in (1, 8):
+        candidates = writing(sizes, batch)
+        found[f"writing, batch {batch}"] = timed(candidates, sizes["rounds"], batch * sizes["written"])
+    translated = sizes["sentences"] * sizes["target"]
+    found[f"translating, beam {BEAM}"] = timed(translating(sizes), sizes["rounds"], translated)
+    return {"machine": machine(), "threads": torch.get_num_threads(), "sizes": sizes, "rows": found}
+
+
+def timed(candidates: Candidates, rounds: int, num_tokens: int) -> dict:
+    """Ours is the first; how far the others write the same tokens is told, too."""
+    texts = {name: run() for name, run in candidates.items()}
+    taken = interleave(candidates, rounds, clock=time.perf_counter)
+    ours = next(iter(candidates))
+    return {
+        "tokens_per_second": {name: rates(timing, num_tokens) for name, timing in taken.items()},
+        "faster_than": {name: ratio(taken[ours], taken[name]) for name in candidates if name != ours},
+        "same_tokens": {name: agreement(texts[ours], texts[name]) for name in candidates if name != ours},
+    }
+
+
+def rates(timing: Timing, num_tokens: int) -> list[float]:
+    """Median and quartiles."""
+    low, median, high = statistics.quantiles((num_tokens / each for each in timing.seconds), n=4, method="inclusive")
+    return [median, low, high]
+
+
+def ratio(ours: Timing, other: Timing) -> list[float]:
+    found = speed_up(ours, other)
+    return [found.median, found.low, found.high]
+
+
+def agreement(ours: list[list[int]], theirs: list[list[int]]) -> float:
+    """Share of texts that are equal."""
+    return statistics.mean(a == b for a, b in zip(ours, theirs, strict=True))
+
+
+def writing(sizes: dict, batch: int) -> Candidates:
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    torch.manual_seed(0)
+    num_tokens = sizes["gpt"]["vocab_size"]
+    config = GPT2Config(**sizes["gpt"], bos_token_id=None, eos_token_id=None, pad_token_id=num_tokens - 1)
+    theirs = GPT2LMHeadModel(config).eval()
+    ours = as_ours(theirs)
+    prompt = torch.randint(num_tokens - 1, (batch, sizes["prompt"]))
+
+    def write() -> list[list[int]]:
+        return sample(ours, ours.begin(), prompt.tolist(), max_length=sizes["written"], temperature=0.0)  # type: ignore[operator, arg-type]
+
+    def generate() -> list[list[int]]:
+        written = theirs.generate(
+            prompt,
+            attention_mask=torch.ones_like(prompt),
+            max_new_tokens=sizes["written"],
+            do_sample=False,
+            use_cache=True,
+        )
+        return written[:, prompt.shape[1] :].tolist()
+
+    return {"mirada": write, "transformers": generate}
+
+
+def translating(sizes: dict) -> Candidates:
+    from transformers import MarianConfig, MarianMTModel
+
+    torch.manual_seed(0)
+    shape, length = sizes["marian"], sizes["target"]
+    pad = shape["tokens"] - 1
+    sides = {
+        f"{side}_{name}": value
+        for side in ("encoder", "decoder")
+        for name, value in (
+            ("layers", shape["depth"]),
+            ("ffn_dim", 4 * shape["dim"]),
+            ("attention_heads", shape["heads"]),
+        )
+    }
+    config = MarianConfig(
+        vocab_size=shape["tokens"],
+        d_model=shape["dim"],
+        max_position_embeddings=512,
+        activation_function="relu",
+        scale_embedding=True,
+        pad_token_id=pad,
+        eos_token_id=END,
+        bos_token_id=None,
+        decoder_start_token_id=pad,
+        forced_eos_token_id=None,
+        **sides,
+    )
+    theirs = MarianMTModel(config).eval()
+    ours = as_ours(theirs)
+    assert isinstance(ours, Transformer)
+    source = torch.randint(1, pad, (sizes["sentences"], sizes["source"]))
+    source[:, -1] = END
+
+    def search(model: Transformer | Forgetful) -> list[list[int]]:
+        # No text may end before all have the same length, and there the search stops.
+        found = beam_search(
+            model, source, start=pad, end=END, beam=BEAM, max_length=length, min_length=length, penalty="none"
+        )
+        return [best.tokens for (best,) in found]
+
+    def generate() -> list[list[int]]:
+        written = theirs.generate(
+            source,
+            attention_mask=torch.ones_like(source),
+            num_beams=BEAM,
+            min_new_tokens=length,
+            max_new_tokens=length,
+            length_penalty=0.0,
+            do_sample=False,
+            use_cache=True,
+            bad_words_ids=[[pad]],
+        )
+        return written[:, 1:].tolist()
+
+    return {
+        "mirada": lambda: search(ours),
+        "without a cache": lambda: search(Forgetful(ours)),
+        "transformers": generate,
+    }
+
+
+def as_ours(theirs: nn.Module) -> nn.Module:
+    """The same weights, through our loader."""
+    with tempfile.TemporaryDirectory() as folder:
+        theirs.save_pretrained(folder)  # type: ignore[operator]
+        return read_checkpoint(folder).model()
+
+
+class Forgetful:
+    """A Transformer that reads all it has written anew at every step; the source it reads once."""
+
+    def __init__(self, model: Transformer) -> None:
+        self.model, self.pad = model, model.pad
+
+    def begin(self, source_BM: Tensor) -> Written:
+        return Written(self.model.begin(source_BM), source_BM[:, :0])
+
+    def next_logits(self, read_BN: Tensor, state: Written) -> Tensor:
+        state.written_BN = torch.cat([state.written_BN, read_BN], dim=1)
+        fresh = type(state.read)(state.read.memory_BMD, state.read.valid_BM)
+        return self.model.next_logits(state.written_BN, fresh)[:, -1:]
+
+
+@dataclass
+class Written:
+    """What was read, and all tokens so far."""
+
+    read: Any
+    written_BN: Tensor
+
+    def reorder(self, index_B: Tensor) -> None:
+        self.read.reorder(index_B)
+        self.written_BN = self.written_BN.index_select(0, index_B)
+
+
+def print_table(results: dict) -> None:
+    for label, row in results["rows"].items():
+        print(f"\n{label}")
+        for name, (median, low, high) in row["tokens_per_second"].items():
+            print(f"  {name:<16}{median:>9.1f} tokens/s ({low:.1f}–{high:.1f})")
+        for name, (median, low, high) in row["faster_than"].items():
+            is_clear = low > 1 or high < 1
+            said = f"{median:.2f}× as fast as" if is_clear else f"tie ({low:.2f}–{high:.2f}) with"
+            print(f"  {said} {name}; {100 * row['same_tokens'][name]:.0f} % of the texts are the same")
+
+
+if __name__ == "__main__":
+    main()
