@@ -12,7 +12,15 @@ from rich.text import Text
 from mirada.cli.progress import NOUNS, clock
 from mirada.train.folder import RunFolder
 
-TRIVIAL = {"regression": "mean of the training images", "pixels": "frequencies of colours"}
+TRIVIAL = {
+    "regression": "mean of the training images",
+    "pixels": "frequencies of colours",
+    "translate": "the source as it is",
+    "generate": "frequencies of tokens",
+    "fill": "frequencies of tokens",
+    "embed": "chance",
+}
+COUNTED = {"translate": "sentences", "generate": "passages", "fill": "lines", "embed": "neighbours"}
 SIDES = {"test": "test {what}", "val": "validation {what} (the data has no test {what})"}
 
 
@@ -30,17 +38,34 @@ def show_run(run: RunFolder) -> None:
     trivial = TRIVIAL.get(result["task"], "most frequent answer")
     table.add_row(trivial, "", f"{result['majority']:.4f}", "", "")
     print_table(table)
-    if "probe_accuracy" in result:
-        shares = f"{result['probe_accuracy']:.4f} (most frequent class: {result['probe_majority']:.4f})"
-        print(f"accuracy of a linear probe on the middle layer: {shares}")
+    for line in further_lines(result):
+        print(line)
     print(f"run     {run.path}")
     if run.report.exists():
         print(f"report  {run.report}")
 
 
+def further_lines(result: dict) -> list[str]:
+    """What else is worth knowing at once; the report has everything."""
+    lines = []
+    if "probe_accuracy" in result:
+        shares = f"{result['probe_accuracy']:.4f} (most frequent class: {result['probe_majority']:.4f})"
+        lines.append(f"accuracy of a linear probe on the middle layer: {shares}")
+    if "word_counts" in result:
+        counts = result["word_counts"]
+        interval = f"{counts['low']:.4f} – {counts['high']:.4f}"
+        lines.append(f"accuracy of a linear model of word counts: {counts['accuracy']:.4f} ({interval})")
+    if "bleu_signature" in result:
+        lines.append(f"BLEU {result['bleu']:.2f}  {result['bleu_signature']}")
+        lines.append(f"chrF {result['chrf']:.2f}  {result['chrf_signature']}")
+    if "bits_per_character" in result:
+        lines.append(f"bits per character: {result['bits_per_character']:.4f}")
+    return lines
+
+
 def counted(result: dict) -> str:
-    """images, or the nodes of a graph"""
-    return NOUNS[result.get("inputs", "image")]
+    """images, nodes of a graph, or what a task about text is asked about"""
+    return COUNTED.get(result.get("task", "")) or NOUNS[result.get("inputs", "image")]
 
 
 def row_of(result: dict, note: str = "") -> tuple[str, ...]:

@@ -47,7 +47,7 @@ def outcome(folder: ContestFolder, contest: Contest, steps: dict[str, dict]) -> 
             continue
         results = [run.read_result() for run in runs]
         data = runs[0].read_data()
-        count = data.get("num_images") or data["num_nodes"]
+        count = next(data[name] for name in ("num_images", "num_nodes", "num_texts") if name in data)
         measured = steps.get(entrant.label, {})
         trained_at = _total(results, "samples_seen") / max(_total(results, "seconds_training"), 1e-9)
         rows.append(

@@ -101,7 +101,7 @@ def _seconds_per_step(config: Config, prepared: AnyPrepared) -> float:
     device = device_named(config.train.device)
     torch.manual_seed(0)
     model, task = new_model(config, prepared), prepared.task(config)
-    objective = distillation(config, prepared, task, model, device)
+    objective = distillation(config, prepared, task, model, device) or prepared.objective(task)
     batches, accumulate = prepared.training(config), config.train.accumulate
     return seconds_per_step(prepared.attached(model, device), task, batches, device, accumulate, objective)
 
@@ -111,7 +111,7 @@ def _samples_per_step(config: Config, prepared: AnyPrepared) -> int:
 
 
 def _flops(config: Config, prepared: AnyPrepared) -> dict[str, int | None]:
-    """Of one image, by the counter and by formula; a graph has no such unit."""
+    """Of one image, by the counter and by formula; graphs and texts have no such unit."""
     arguments = prepared.arguments()
     if "image_size" not in arguments:
         return {"flops": None, "formula_flops": None}
