@@ -4,7 +4,7 @@
     python benchmarks/decoding.py --table   only print what there is
     python benchmarks/decoding.py --try     small models, two rounds, on any machine
 
-writing      A GPT of the size of GPT-2 small with random weights goes on from 32 tokens with 64 more, always the likeliest;
+writing      A GPT of the size of GPT-2 small with random weights goes on from 32 tokens with 64 likeliest ones;
              `GPT2LMHeadModel.generate` with its cache has the same weights. Batch 1 and 8.
 translating  A Transformer of our size "small" as transformers' Marian has it, random weights, beam 4, 8 sentences of 16
              tokens, 32 tokens written. Opponents: the same search that reads all it has written anew at every step, and

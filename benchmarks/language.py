@@ -10,9 +10,9 @@ nanogpt     Tiny Shakespeare, 4 layers, dim 128, 4 heads, context 64, batch 12, 
 preset      The same number of tokens of the same text, all else as in the preset language.
 shakespeare, quijote    The preset for 10 minutes.
 
-The model learns from the first 90 % of a text. As in nanoGPT, the loss is that of the last 10 %: our validation and test
-stretch (5 % each) are asked as one, in consecutive windows. Weights are chosen on the validation stretch, so the loss
-on the test stretch alone is given beside it.
+The model learns from the first 90 % of a text. As in nanoGPT, the loss is that of the last 10 %: our validation and
+test stretch (5 % each) are asked as one, in consecutive windows. Weights are chosen on the validation stretch, so the
+loss on the test stretch alone is given beside it.
 """
 
 from __future__ import annotations

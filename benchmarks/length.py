@@ -95,7 +95,12 @@ def trained(key: dict) -> nn.Module:
     """All rows of a batch are of one length, so that nothing is padded."""
     torch.manual_seed(key["seed"])
     model = systems.create(
-        "seq2seq", num_tokens=END + 1 + LETTERS, pad=PAD, dim=key["dim"], score=CONTENDERS[key["contender"]], dropout=0.0
+        "seq2seq",
+        num_tokens=END + 1 + LETTERS,
+        pad=PAD,
+        dim=key["dim"],
+        score=CONTENDERS[key["contender"]],
+        dropout=0.0,
     ).train()
     optimiser = torch.optim.AdamW(model.parameters(), lr=key["rate"], betas=(0.9, 0.98))
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, key["rate"], key["steps"], pct_start=0.1)

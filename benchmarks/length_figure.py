@@ -26,7 +26,9 @@ def finding(jobs: list[dict]) -> str:
     for contender, title in TITLES.items():
         letters, rows = (mean_by_length(jobs, contender, measure) for measure in MEASURES)
         if letters:
-            short, long = (f"{100 * letters[n]:.1f} % of the letters ({100 * rows[n]:.1f} % of the rows)" for n in (SHORT, LONG))
+            short, long = (
+                f"{100 * letters[n]:.1f} % of the letters ({100 * rows[n]:.1f} % of the rows)" for n in (SHORT, LONG)
+            )
             said.append(f"{title}: {short} right at {SHORT} letters, {long} at {LONG}.")
     return " ".join(said)
 
@@ -43,7 +45,9 @@ def draw_file(results_file: Path, images: Path) -> tuple[Path, str] | None:
                 for seed in [job[measure] for job in jobs if job["contender"] == contender]:
                     axes.plot([int(n) for n in seed], list(seed.values()), color=colour, linewidth=0.8, alpha=0.4)
                 mean = mean_by_length(jobs, contender, measure)
-                axes.plot([int(n) for n in mean], list(mean.values()), f"{mark}-", color=colour, label=TITLES[contender])
+                axes.plot(
+                    [int(n) for n in mean], list(mean.values()), f"{mark}-", color=colour, label=TITLES[contender]
+                )
             axes.set_title(title)
             axes.set_xlabel("letters in a row")
             axes.yaxis.set_major_formatter(PercentFormatter(1))

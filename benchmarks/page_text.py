@@ -41,9 +41,9 @@ def translation_text(jobs: list[dict]) -> str:
     first = jobs[0]
     return (
         "## Translation, equal training time\n\n`python benchmarks/translation.py`: English to Spanish with the preset "
-        f"translation, {first['minutes']:g} minutes each on two cores. Judged on {first['n']:,} held-out test sentences, "
-        f"each against all its translations; {first['search']}; in brackets the 95 % interval over sentences drawn anew, "
-        f"for every seed. The source itself as its translation has BLEU {first['majority']:.1f}. Signatures: "
+        f"translation, {first['minutes']:g} minutes each on two cores. Judged on {first['n']:,} held-out sentences, "
+        f"each against all its translations; {first['search']}; in brackets the 95 % interval over sentences drawn "
+        f"anew, for every seed. The source itself as its translation has BLEU {first['majority']:.1f}. Signatures: "
         f"`{first['bleu_signature']}`, `{first['chrf_signature']}`.\n\n"
         f"{markdown(translation_table.rows_of(jobs))}\n{translation_table.ordering(jobs)}\n\n"
     )
@@ -69,8 +69,8 @@ def language_text(jobs: list[dict]) -> str:
     ]
     text = (
         "## Language by characters\n\n`python benchmarks/language.py`: a GPT learns from the first 90 % of a text. The "
-        "first half of the rest chooses the weights, so the second half is also told alone, and perplexity and bits are "
-        f"its. nanoGPT publishes {PUBLISHED} on the last 10 % of Tiny Shakespeare for its CPU recipe, after "
+        "first half of the rest chooses the weights, so the second half is also told alone, and perplexity and bits "
+        f"are its. nanoGPT publishes {PUBLISHED} on the last 10 % of Tiny Shakespeare for its CPU recipe, after "
         f"{ITERATIONS * 12 * 64:,} tokens.\n\n{markdown(rows)}"
     )
     for name in ("shakespeare", "quijote"):
@@ -96,9 +96,10 @@ def senses_text(kept: dict, picture: Picture) -> str:
     if not kept:
         return ""
     return (
-        f"## Senses of a word\n\n`python benchmarks/senses.py`: `{kept['system']}` fills hidden words of {kept['lines']:,} "
-        f"made-up Spanish sentences for {kept['steps']:,} steps. “{WORD}” is a shoal, a bench or a bank there; "
-        f"guessing is right in {100 * kept['chance']:.0f} %. {sense_sentence(WORD, kept['senses'])}\n\n{_image(picture)}"
+        f"## Senses of a word\n\n`python benchmarks/senses.py`: `{kept['system']}` fills hidden words of "
+        f"{kept['lines']:,} made-up Spanish sentences for {kept['steps']:,} steps. “{WORD}” is a shoal, a bench or "
+        f"a bank there; guessing is right in {100 * kept['chance']:.0f} %. {sense_sentence(WORD, kept['senses'])}\n\n"
+        f"{_image(picture)}"
     )
 
 
@@ -111,10 +112,10 @@ def decoding_text(kept: dict) -> str:
             cells = {"": label, "by": name, "tokens per second": f"{median:.1f} ({low:.1f}–{high:.1f})"}
             rows.append(cells | {"ours against it": _ratio(row["faster_than"].get(name))})
     return (
-        "## Decoding\n\n`python benchmarks/decoding.py`: random weights, the same on all sides, in turns in one process, "
-        f"{kept['threads']} threads of {kept['machine']['processor']}, torch {kept['machine']['torch']}, wall time, "
-        f"{sizes['rounds']} rounds; medians and quartiles. Writing: a GPT of the size of GPT-2 small goes on from "
-        f"{sizes['prompt']} tokens with {sizes['written']} more. Translating: a Transformer of dim "
+        "## Decoding\n\n`python benchmarks/decoding.py`: random weights, the same on all sides, in turns in one "
+        f"process, {kept['threads']} threads of {kept['machine']['processor']}, torch {kept['machine']['torch']}, wall "
+        f"time, {sizes['rounds']} rounds; medians and quartiles. Writing: a GPT of the size of GPT-2 small goes "
+        f"on from {sizes['prompt']} tokens with {sizes['written']} more. Translating: a Transformer of dim "
         f"{sizes['marian']['dim']} and {sizes['marian']['depth']} layers, {sizes['sentences']} sentences of "
         f"{sizes['source']} tokens, {sizes['target']} tokens each.\n\n{markdown(rows)}"
     )
@@ -124,7 +125,9 @@ def latest(jobs: list[dict]) -> list[dict]:
     """Of a contender whose recipe changed, only the runs of the latest one; of these, of the longest training."""
     recipe = {job["contender"]: job["settings"] for job in jobs}
     current = [job for job in jobs if job["settings"] == recipe[job["contender"]]]
-    longest = {job["contender"]: max(_minutes(j) for j in current if j["contender"] == job["contender"]) for job in current}
+    longest = {
+        job["contender"]: max(_minutes(j) for j in current if j["contender"] == job["contender"]) for job in current
+    }
     return [job for job in current if _minutes(job) == longest[job["contender"]]]
 
 

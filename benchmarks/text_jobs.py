@@ -100,7 +100,9 @@ class Study:
     def time_steps(self) -> None:
         """Of the contenders whose minutes are not known as steps yet."""
         known = self.calibrated()
-        missing = {name: c for name, c in self.contenders.items() if c.steps is None and steps_key(name, c) not in known}
+        missing = {
+            name: c for name, c in self.contenders.items() if c.steps is None and steps_key(name, c) not in known
+        }
         if self.is_tried or not missing:
             return
         busy = require_idle()

@@ -197,7 +197,9 @@ def test_all_write_the_same_tokens(data, capsys):
 
 
 def translated(contender: str, seed: int, bleu: float) -> dict:
-    scores = {f"{name}{end}": bleu + more for name in ("bleu", "chrf") for end, more in (("", 0), ("_low", -1), ("_high", 1))}
+    scores = {
+        f"{name}{end}": bleu + more for name in ("bleu", "chrf") for end, more in (("", 0), ("_low", -1), ("_high", 1))
+    }
     facts = {"n": 2000, "search": "beam 4", "majority": 1.25, "bleu_signature": "nrefs:var", "chrf_signature": "nc:6"}
     key = {"contender": contender, "minutes": 10.0, "seed": seed, "settings": "a"}
     return {**key, **scores, **facts, "num_parameters": 1234567, "steps": 4000, "epochs": 7.25}
@@ -217,7 +219,14 @@ def test_text_is_on_the_page_when_there_are_results(tmp_path, monkeypatch):
     monkeypatch.setattr(page, "DOCS", tmp_path / "docs")
     empty = page.page()
     assert not (tmp_path / "docs").exists()
-    spoken = {"contender": "quijote", "minutes": 10.0, "seed": 0, "settings": "b", "recipe": "batch 12", "tokens_seen": 99}
+    spoken = {
+        "contender": "quijote",
+        "minutes": 10.0,
+        "seed": 0,
+        "settings": "b",
+        "recipe": "batch 12",
+        "tokens_seen": 99,
+    }
     spoken |= {"last_tenth": 1.5, "last_tenth_low": 1.4, "last_tenth_high": 1.6, "loss": 1.45, "perplexity": 4.2632}
     spoken |= {"bits_per_character": 2.0919, "sample": "\nEn un lugar\nde la Mancha"}
     shares = {str(n): 1 - n / 100 for n in range(2, 31, 2)}
@@ -234,7 +243,12 @@ def test_text_is_on_the_page_when_there_are_results(tmp_path, monkeypatch):
         "language.jsonl": spoken,
         "length.jsonl": counted,
         "senses.json": {"system": "bert:tiny", "lines": 12000, "steps": 9, "chance": 1 / 3, "senses": told},
-        "decoding.json": {"machine": machine, "threads": 2, "sizes": decoding.MEASURED, "rows": {"a": timed, "b": tied}},
+        "decoding.json": {
+            "machine": machine,
+            "threads": 2,
+            "sizes": decoding.MEASURED,
+            "rows": {"a": timed, "b": tied},
+        },
     }
     for name, lines in content.items():
         (tmp_path / name).write_text(json.dumps(lines) + "\n")
