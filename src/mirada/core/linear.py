@@ -16,10 +16,11 @@ MIN_WEIGHTS = 2**18  # below, turning things round costs more than it saves
 
 def linear(x: Tensor, weight_ZD: Tensor, bias_Z: Tensor | None = None) -> Tensor:
     """F.linear, computed as (W xᵀ + b)ᵀ where that is faster; the values may then lie in memory column by column."""
+    # A traced model must serve every batch size, so it may not ask how many rows there are; backward likes rows better.
+    if torch.compiler.is_compiling() or torch.is_grad_enabled() or weight_ZD.numel() < MIN_WEIGHTS:
+        return F.linear(x, weight_ZD, bias_Z)
     num_rows = x.shape[:-1].numel()
-    is_faster = num_rows in FEW and weight_ZD.numel() >= MIN_WEIGHTS and x.device.type == "cpu"
-    # A traced model must serve every batch size, and the backward pass likes rows better.
-    if not is_faster or torch.is_grad_enabled() or torch.compiler.is_compiling():
+    if num_rows not in FEW or x.device.type != "cpu":
         return F.linear(x, weight_ZD, bias_Z)
     x_DN = x.reshape(num_rows, -1).T
     y_ZN = weight_ZD @ x_DN if bias_Z is None else torch.addmm(bias_Z[:, None], weight_ZD, x_DN)
