@@ -29,7 +29,12 @@ from mirada.train.folder import RunFolder
 from mirada.verbs.train import resume, train
 
 MEASURED = {"lines": 12_000, "asked": 200, "system": "bert:tiny"}
-SETTINGS = ("text.max_length=32", "train.steps=3000", "train.evaluations=10", "baseline.name=none")
+# A small model, more hidden words and words as tokens, among which a wrong one is as likely as a right one: the hidden
+# words are what teaches, and a word that may be wrong has to be compared with its context.
+SETTINGS = (
+    *("system.arguments.dim=64", "text.tokeniser=word", "text.masked=0.3", "text.max_length=32", "baseline.name=none"),
+    *("train.steps=3000", "train.learning_rate=2e-3", "train.evaluations=10"),
+)
 TRIED = {"lines": 300, "asked": 6, "system": "bert:tiny"}
 TRIED_SETTINGS = (
     *("system.arguments.dim=16", "system.arguments.depth=1", "text.max_length=32", "train.steps=2"),

@@ -64,14 +64,10 @@ SENSES = (
 HINTS_BEFORE = (
     "{quien} vio {hint}, {other} y el {noun} {cuando}",
     "con {hint}, {other} y el {noun} soñaba {quien} {cuando}",
-    "ni {hint} ni {other} ni el {noun} gustaban a {quien}",
-    "{cuando} {quien} buscó {hint} y {other} por el {noun}",
 )
 HINTS_AFTER = (
     "{quien} vio el {noun}, {hint} y {other} {cuando}",
     "con el {noun}, {hint} y {other} soñaba {quien} {cuando}",
-    "ni el {noun} ni {hint} ni {other} gustaban a {quien}",
-    "{cuando} {quien} buscó por el {noun} {hint} y {other}",
 )
 
 
