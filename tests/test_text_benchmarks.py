@@ -170,7 +170,7 @@ def test_sentences_to_ask_are_new_and_fair():
     asked = [line.split("\t") for line in table.splitlines()]
     assert not {text for text, _, _ in asked} & set(corpus.splitlines())
     assert [sum(its == sense.name for _, _, its in asked) for sense in SENSES] == [20, 20, 20]
-    assert all(word == WORD and f" {WORD} " in text for text, word, _ in asked)
+    assert all(word == WORD and f" el {WORD}" in text for text, word, _ in asked)
     nouns = {noun for _, noun, _ in islice(sentences(0), 300)}
     assert nouns == {WORD, *(noun for sense in SENSES for noun in sense.nouns)}
 
