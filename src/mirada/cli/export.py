@@ -15,6 +15,7 @@ class Format(str, Enum):
     safetensors = "safetensors"
     onnx = "onnx"
     transformers = "transformers"
+    ctranslate2 = "ctranslate2"
 
 
 def export(
@@ -22,7 +23,7 @@ def export(
     to: Annotated[Format, typer.Option(help="Kind of file.")] = Format.safetensors,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="Folder for the files; by default RUN/export or RUN/transformers."),
+        typer.Option("--out", "-o", help="Folder for the files; by default RUN/export or RUN/LIBRARY."),
     ] = None,
     quiet: Quiet = False,
     log_level: LogLevel = Level.warning,
@@ -32,13 +33,15 @@ def export(
 
     safetensors: a folder that `mirada predict` and mirada.load open like a run. onnx: model.onnx for any runtime, with
     a free number of images, written only if it gives the same answers as the model itself. transformers: the folder of
-    a checkpoint as that library (and `mirada train --from`) reads it, for systems that it has.
+    a checkpoint as that library (and `mirada train --from`) reads it, for systems that it has. ctranslate2: a
+    Transformer that translates and its tokeniser, written only if CTranslate2 translates as the model itself does.
 
     \b
     Example:
       mirada export runs/vit-photos -o photo_model
       mirada export runs/vit-photos --to onnx -o photo_model
       mirada export runs/vit-photos --to transformers -o photo_model
+      mirada export runs/transformer-en-es --to ctranslate2 -o en_es
     """
     start_logging(log_level, verbose, quiet)
     from mirada.verbs.export import export as verb

@@ -16,13 +16,15 @@ from torch import Tensor
 from mirada.errors import MiradaError
 from mirada.train.files import write_atomically, write_json
 from mirada.train.folder import RunFolder
+from mirada.verbs.export_ctranslate2 import write_ctranslate2
 from mirada.verbs.export_transformers import write_transformers
 from mirada.verbs.load import Trained, load, model_folder
+from mirada.verbs.text.trained import TrainedText
 
 # What a user of the model must know of the data; the split and the file names stay at home.
 KEPT = (
     *("inputs", "task", "class_names", "target_names", "image_size", "in_channels", "feature_names", "fit"),
-    *("normalisation", "target_mean", "target_std", "checksum"),
+    *("normalisation", "target_mean", "target_std", "checksum", "max_length", "shared", "sides"),
 )
 TOLERANCE = 1e-4
 BATCHES = (1, 5)  # numbers of images at which the exported model is compared with the model itself
@@ -31,21 +33,23 @@ BATCHES = (1, 5)  # numbers of images at which the exported model is compared wi
 def export(
     run: str | Path | RunFolder,
     *,
-    to: Literal["safetensors", "onnx", "transformers"] = "safetensors",
+    to: Literal["safetensors", "onnx", "transformers", "ctranslate2"] = "safetensors",
     out: str | Path | None = None,
 ) -> list[Path]:
-    """Write the best model of a run into the folder `out` (if None, run/export or run/transformers); returns the files.
+    """Write the best model of a run into the folder `out` (if None, run/export or run/<library>); returns the files.
 
-    safetensors: model.safetensors, model.json and data.json, which mirada.load opens.
+    safetensors: model.safetensors, model.json, data.json and the tokenisers of text, which mirada.load opens.
     onnx: model.onnx (input `images`, normalised, (batch, channels, height, width) with a free batch) and data.json,
     whose content is in the model's metadata too; written only if it agrees with the model.
     transformers: config.json, model.safetensors and preprocessor_config.json, which that library's
     AutoModelForImageClassification and AutoImageProcessor load, and data.json; where it has the model.
+    ctranslate2: model.bin, config.json and vocabularies, which ctranslate2.Translator opens, the tokenisers and
+    data.json, of a Transformer that translates; written only if it translates as the model does.
     """
     if to not in WRITERS:
         raise MiradaError(f"cannot export to {to!r}; expected one of {', '.join(WRITERS)}.")
     trained = load(run, device="cpu")
-    own = "transformers" if to == "transformers" else "export"  # both have a model.safetensors
+    own = to if to in ("transformers", "ctranslate2") else "export"  # their files have names that ours have too
     folder = trained.folder.path / own if out is None else Path(out)
     if (folder / "config.yaml").exists():
         raise MiradaError(f"{folder}: is the folder of a run; give another folder for the exported files.")
@@ -59,14 +63,14 @@ def write_safetensors(trained: Trained, described: dict, folder: Path) -> list[P
     names = ("model.safetensors", "model.json")
     for name in names:
         _copy(model_folder(trained.folder) / name, folder / name)
-    return [folder / name for name in names]
+    tokenisers = trained.save_tokenisers(folder) if isinstance(trained, TrainedText) else []
+    return [*(folder / name for name in names), *tokenisers]
 
 
 def write_onnx(trained: Trained, described: dict, folder: Path) -> list[Path]:
-    if trained.data.get("inputs") == "graph":
-        raise MiradaError(
-            f"{trained.folder.path}: models of graphs are exported to safetensors only; use --to safetensors."
-        )
+    if (inputs := trained.data.get("inputs")) in ("graph", "text", "pairs"):
+        kind = "graphs" if inputs == "graph" else "text"
+        raise MiradaError(f"{trained.folder.path}: models of {kind} are not exported to ONNX; use --to safetensors.")
     require_onnx()
     with tempfile.TemporaryDirectory() as scratch:
         made = Path(scratch) / "model.onnx"
@@ -76,7 +80,12 @@ def write_onnx(trained: Trained, described: dict, folder: Path) -> list[Path]:
     return [folder / "model.onnx"]
 
 
-WRITERS = {"safetensors": write_safetensors, "onnx": write_onnx, "transformers": write_transformers}
+WRITERS = {
+    "safetensors": write_safetensors,
+    "onnx": write_onnx,
+    "transformers": write_transformers,
+    "ctranslate2": write_ctranslate2,
+}
 
 
 def require_onnx() -> None:

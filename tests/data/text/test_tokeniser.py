@@ -37,6 +37,12 @@ def test_A1_decoding_is_the_inverse_of_encoding(trained, kind):
     assert trained[kind].encode_many(TEXTS) == [trained[kind].encode(text) for text in TEXTS]
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_token_has_a_name_of_its_own(trained, kind):
+    names = trained[kind].vocabulary
+    assert len(set(names)) == len(names) == len(trained[kind]) and names[:5] == list(SPECIAL.values())
+
+
 LETTERS = "aeinñlo1"
 
 

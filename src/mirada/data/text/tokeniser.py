@@ -109,6 +109,12 @@ class Tokeniser:
         """(…, N) tokens ↦ (…, N) numbers of the words that they are part of, from 0 in every row."""
         return self._words.words_of(ids)
 
+    @cached_property
+    def vocabulary(self) -> list[str]:
+        """The name of every token by its number, no two alike; a number without a token is called unused."""
+        token_of = {number: token for token, number in self._pipeline.get_vocab(with_added_tokens=True).items()}
+        return [token_of.get(number, f"<unused {number}>") for number in range(len(self))]
+
     @property
     def ordinary(self) -> Tensor:
         """The numbers of all tokens that are not special."""

@@ -49,6 +49,15 @@ class TrainedText(Trained):
             return self.tokeniser
         return Tokeniser.load(_near(self.folder, "target_tokeniser"))
 
+    def save_tokenisers(self, folder: Path) -> list[Path]:
+        """tokeniser.json, and target_tokeniser.json where the target has its own."""
+        files = {RunFolder(folder).tokeniser: self.tokeniser}
+        if self.target_tokeniser is not self.tokeniser:
+            files[RunFolder(folder).target_tokeniser] = self.target_tokeniser
+        for file, tokeniser in files.items():
+            tokeniser.save(file)
+        return list(files)
+
     @property
     def translator(self) -> Translator:
         self._require("translate")
