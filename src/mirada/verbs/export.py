@@ -68,9 +68,12 @@ def write_safetensors(trained: Trained, described: dict, folder: Path) -> list[P
 
 
 def write_onnx(trained: Trained, described: dict, folder: Path) -> list[Path]:
-    if (inputs := trained.data.get("inputs")) in ("graph", "text", "pairs"):
-        kind = "graphs" if inputs == "graph" else "text"
-        raise MiradaError(f"{trained.folder.path}: models of {kind} are not exported to ONNX; use --to safetensors.")
+    if trained.data.get("inputs") == "graph":
+        raise MiradaError(
+            f"{trained.folder.path}: models of graphs are exported to safetensors only; use --to safetensors."
+        )
+    if isinstance(trained, TrainedText):
+        raise MiradaError(f"{trained.folder.path}: models of text are not exported to ONNX; use --to safetensors.")
     require_onnx()
     with tempfile.TemporaryDirectory() as scratch:
         made = Path(scratch) / "model.onnx"
