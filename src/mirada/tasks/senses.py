@@ -2,11 +2,12 @@
 
     ŝ_n = argmin_s ‖ x_n − mean of the x of sense s ‖,  means from one half of the sentences, judged on the other
 
-A static vector is the same in every sentence, so it can do no better than always giving one sense.
+A static vector is the same in every sentence, so the best it can do is always to give the most frequent sense.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,8 +45,12 @@ def read_senses(path: str | Path) -> list[Occurrence]:
                 f"text.senses {path}: line {number} has {len(cells)} columns, expected sentence, word and sense."
             )
         found.append(Occurrence(*(cell.strip() for cell in cells)))
-    if len({each.sense for each in found}) < 2:
-        raise MiradaError(f"text.senses {path}: has one sense only; at least two are needed to tell apart.")
+    for word in {each.word for each in found} or {""}:
+        senses = Counter(each.sense for each in found if each.word == word)
+        if len(senses) < 2 or min(senses.values()) < 2:
+            raise MiradaError(
+                f"text.senses {path}: {word!r} has {dict(senses)}; expected two senses or more, each in two sentences."
+            )
     return found
 
 
@@ -57,15 +62,26 @@ def vectors_in_context(
     model.eval()
     found = []
     for each in occurrences:
-        tokens, word = tokeniser.encode(each.sentence), tokeniser.encode(each.word)
-        starts = [i for i in range(len(tokens) - len(word) + 1) if tokens[i : i + len(word)] == word]
-        if not starts or not word:
-            raise MiradaError(f"text.senses: {each.word!r} is not a word of {each.sentence!r}.")
+        tokens, place = located(each, tokeniser)
         row = torch.tensor([[tokeniser.start, *tokens, tokeniser.end]], device=device)
-        features_ND = model.features(row)[0]  # type: ignore[operator]
-        first = starts[0] + 1  # after the start token
-        found.append(features_ND[first : first + len(word)].mean(0).float().cpu())
+        features_ND = model.features(row)[0, 1:]  # type: ignore[operator]
+        found.append(features_ND[place].mean(0).float().cpu())
     return torch.stack(found)
+
+
+def located(occurrence: Occurrence, tokeniser: Tokeniser) -> tuple[list[int], slice]:
+    """The tokens of the sentence, and which of them are the word."""
+    tokens = tokeniser.encode(occurrence.sentence)
+    for word in map(tokeniser.encode, (occurrence.word, f" {occurrence.word}")):  # bytes have the space in the word
+        for start in range(len(tokens) - len(word) + 1) if word else ():
+            if tokens[start : start + len(word)] == word:
+                return tokens, slice(start, start + len(word))
+    raise MiradaError(f"text.senses: {occurrence.word!r} is not a word of {occurrence.sentence!r}.")
+
+
+def largest_share(senses: Sequence[str]) -> float:
+    """What a vector that is the same everywhere gets right at best."""
+    return max(Counter(senses).values()) / len(senses)
 
 
 def nearest_centroid_accuracy(vectors_ND: Tensor, senses: Sequence[str]) -> float:
@@ -80,8 +96,6 @@ def nearest_centroid_accuracy(vectors_ND: Tensor, senses: Sequence[str]) -> floa
     label = torch.from_numpy(label_N)
     mean_SD = torch.stack([vectors_ND[known_N & (label == number)].mean(0) for number in range(len(names))])
     judged = ~known_N
-    if not bool(judged.any()):
-        raise MiradaError("text.senses: every sense has one sentence only; give at least two of each.")
     nearest = torch.cdist(vectors_ND[judged].double(), mean_SD.double()).argmin(1)
     return (nearest == label[judged]).double().mean().item()
 

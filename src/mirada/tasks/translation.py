@@ -18,6 +18,7 @@ from mirada.tasks.length_penalty import LengthPenalty
 from mirada.tasks.search import Hypothesis, beam_search
 
 BATCH = 32
+LONGEST = 1024  # tokens of a source: what is longer is not a sentence, and attention to it costs its square
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,12 @@ class Translator:
     ) -> list[list[Translation]]:
         """The `n_best` translations of every text, best first. An empty text has one, which is empty."""
         tokens = self.source.encode_many([text.strip() for text in texts])
+        for number, each in enumerate(tokens, start=1):
+            if len(each) > LONGEST:
+                raise MiradaError(
+                    f"text {number} of {len(texts)} has {len(each):,} tokens, expected at most {LONGEST:,}; "
+                    "divide it into sentences."
+                )
         found: list[list[Translation]] = [[Translation("", 0.0, 0.0, True)] for _ in texts]
         # Sentences of like length go together, so that little is padded; the answers do not depend on it.
         asked = sorted((row for row, each in enumerate(tokens) if each), key=lambda row: len(tokens[row]))
@@ -84,6 +91,9 @@ class Translator:
             for row, hypotheses in zip(rows, best, strict=True):
                 found[row] = [self._said(hypothesis) for hypothesis in hypotheses]
         return found
+
+    def can_read(self, text: str) -> bool:
+        return len(self.source.encode(text.strip())) <= LONGEST
 
     @torch.inference_mode()
     def alignment(self, source: str, target: str) -> Alignment:

@@ -16,6 +16,9 @@ from mirada.verbs.questions import positions, require_other_data, require_own_da
 from mirada.verbs.text.prepare import KINDS, kind_of, prepare_text, reading_options
 from mirada.verbs.text.prepared import PreparedText
 from mirada.verbs.text.trained import TrainedText
+from mirada.verbs.text.translate import PreparedPairs
+
+COLUMNS = ("source_column", "target_column", "text_column", "label_column")
 
 
 def judge_text(trained: TrainedText, source: str | None, given: dict) -> tuple[dict, list[dict], str]:
@@ -32,7 +35,7 @@ def judge_text(trained: TrainedText, source: str | None, given: dict) -> tuple[d
 def _own(trained: TrainedText) -> PreparedText:
     require_own_data(trained)
     config = trained.config
-    return prepare_text(config.data, config.system, saved=trained.data).ready(config, trained.folder)
+    return _with_tokens(prepare_text(config.data, config.system, saved=trained.data), trained)
 
 
 def _other(trained: TrainedText, source: str, given: dict) -> PreparedText:
@@ -42,8 +45,12 @@ def _other(trained: TrainedText, source: str, given: dict) -> PreparedText:
         first = sorted(set(given) - {"data"})[0]
         raise MiradaError(f"setting {first!r} has no meaning for evaluating; give data.… only.")
     own = trained.config
-    data = resolve(merge({"data": {"source": source, "task": own.data.task}}, given)).data
-    table = open_text(source, **reading_options(data))
+    kept = {name: getattr(own.data, name) for name in ("task", *COLUMNS)}
+    table = _opened(source, merge({"data": kept}, given))
+    sides = trained.data.get("sides")
+    if sides and set(table.sides) == set(sides) and list(table.sides) != sides:  # the other way round
+        columns = {"source_column": sides[0], "target_column": sides[1]}
+        table = _opened(source, merge({"data": kept | columns}, given))
     require_other_data(table.checksum(), trained, source)
     wanted = trained.data["kind"]
     if table.kind != wanted:
@@ -52,7 +59,21 @@ def _other(trained: TrainedText, source: str, given: dict) -> PreparedText:
         table = _renumbered(table, trained.data["class_names"])
     nothing = np.empty(0, dtype=np.int64)
     split = Split(nothing, nothing, np.arange(len(table)), "given", 0)
-    return KINDS[kind_of(trained.data["task"])](table, split).ready(own, trained.folder)
+    return _with_tokens(KINDS[kind_of(trained.data["task"])](table, split), trained)
+
+
+def _opened(source: str, layer: dict) -> TextTable:
+    return open_text(source, **reading_options(resolve(merge(layer, {"data": {"source": source}})).data))
+
+
+def _with_tokens(prepared: PreparedText, trained: TrainedText) -> PreparedText:
+    """With the tokens of the run; a baseline has those of its parent."""
+    known: dict = {"known_tokeniser": trained.tokeniser, "known_num_tokens": trained.data["num_tokens"]}
+    if isinstance(prepared, PreparedPairs) and trained.target_tokeniser is not trained.tokeniser:
+        known["known_target"] = trained.target_tokeniser
+    if "token_counts" in trained.data:
+        known["known_counts"] = tuple(trained.data["token_counts"])
+    return dataclasses.replace(prepared, **known).ready(trained.config)
 
 
 def _renumbered(table: TextTable, class_names: list[str]) -> TextTable:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mirada import systems
-from mirada.config.schema import Config
+from mirada.config.schema import BaselineConfig, Config, SystemConfig
 from mirada.errors import MiradaError
 from mirada.systems.outline import outline
 from mirada.train.track import require_mlflow
@@ -24,17 +24,19 @@ def require_possible(config: Config, prepared: AnyPrepared) -> None:
     device_named(config.train.device)
     if config.track.mlflow:
         require_mlflow()
-    for key, part in (("system", config.system), ("baseline", config.baseline)):
-        if key == "baseline" and part.name == "none":
-            continue
+    parts: dict[str, SystemConfig | BaselineConfig] = {"system": config.system}
+    if config.baseline.name != "none":
+        parts["baseline"] = config.baseline
+    for key, part in parts.items():
         card = systems.card(part.name)
         if card.inputs != prepared.inputs:
             takes, holds = (WORDS.get(inputs, inputs) for inputs in (card.inputs, prepared.inputs))
             raise MiradaError(f"{key} {part.name!r} takes {takes}, but {prepared.source} holds {holds}.")
+    prepared.require_suitable(config)
+    for key, part in parts.items():
         arguments = {name: tuple(v) if isinstance(v, list) else v for name, v in part.arguments.items()}
         try:
             outline(part.name, part.size, **arguments | prepared.arguments())
         except (TypeError, ValueError, ZeroDivisionError, RuntimeError) as error:  # such as dim: "wide"
             reason = " ".join(str(error).split())
             raise MiradaError(f"{key}.arguments {part.arguments}: {part.name} cannot be built ({reason}).") from error
-    prepared.require_suitable(config)

@@ -25,6 +25,7 @@ SMALL_MODEL = 5_000_000  # parameters; what the presets train from scratch in mi
 RATE_OF_PRESET = 0.25
 RATE_OF_LARGE = 1e-4
 FEW_PATCHES = 16
+LONG_TEXT = 128  # tokens at once: a checkpoint often knows more, which a laptop has no time for
 ROWS_SHOWN = 12
 
 
@@ -32,7 +33,9 @@ def start_settings(checkpoint: Checkpoint, preset_rate: float) -> dict:
     """What a checkpoint decides of a configuration: the system, and a rate that does not wash the weights out."""
     num_parameters = sum(tensor.numel() for tensor in checkpoint.state.values())
     rate = preset_rate * RATE_OF_PRESET if num_parameters <= SMALL_MODEL else min(preset_rate, RATE_OF_LARGE)
-    return {"system": checkpoint.settings, "train": {"learning_rate": rate}}
+    seen = checkpoint.all_arguments.get("max_length")
+    text = {} if seen is None else {"text": {"max_length": min(seen, LONG_TEXT)}}
+    return {"system": checkpoint.settings, "train": {"learning_rate": rate}, **text}
 
 
 def as_seen_by(checkpoint: Checkpoint, prepared: AnyPrepared) -> AnyPrepared:

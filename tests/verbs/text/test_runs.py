@@ -16,7 +16,7 @@ from mirada.train.checkpoint import load_tensors
 from mirada.train.stopping import Stopped, StopRequest
 from tests.train.test_resume import StopAt
 from tests.verbs import trained_run
-from tests.verbs.text.texts import SETTINGS, SYSTEMS, run, sources
+from tests.verbs.text.texts import SETTINGS, SYSTEMS, run, sources, write_texts
 
 KINDS = tuple(SETTINGS)
 METRIC = {"pairs": "bleu", "book": "perplexity", "lines": "perplexity", "labels": "accuracy", "words": "ranking"}
@@ -161,3 +161,58 @@ def test_senses_are_told_apart_in_context_only(tmp_path):
     out = mirada.train(sources()["lines"], system="bert", settings=settings, out=tmp_path / "run").path
     told = json.loads((out / "result.json").read_text())["senses"]["six"]
     assert told["accuracy"] == 1 and told["static_accuracy"] == 0.5 and told["n"] == 12
+
+
+@pytest.mark.parametrize("kind", ["book", "lines", "labels", "words"])
+def test_other_texts_are_measured_against_what_the_run_had_seen(kind, tmp_path):
+    own = shutil.copytree(run(kind), tmp_path / "run")
+    other = write_texts(tmp_path, seed=1)[kind]
+    found = mirada.evaluate(own, other)
+    assert math.isfinite(found.result["value"]) and math.isfinite(found.result["majority"]) and found.rows
+
+
+def test_a_table_of_the_other_direction_is_turned_round(tmp_path):
+    (tmp_path / "train.tsv").write_text("es\ten\n" + _turned(sources()["pairs"].read_text("utf-8")), "utf-8")
+    out = mirada.train(
+        tmp_path / "train.tsv", system="transformer", settings=SETTINGS["pairs"], out=tmp_path / "r"
+    ).path
+    (tmp_path / "other.tsv").write_text("en\tes\none six\tuno seis\ntwo five one\tdos cinco uno\n", "utf-8")
+    rows = mirada.evaluate(out, tmp_path / "other.tsv", settings=["data.task=translate"]).rows
+    assert [row["source"] for row in rows] == ["uno seis", "dos cinco uno"]
+
+
+def _turned(pairs: str) -> str:
+    return "".join("\t".join(reversed(line.split("\t"))) + "\n" for line in pairs.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("kind", "system", "settings", "said"),
+    [
+        ("book", "bert", ["data.task=generate"], "system 'bert' cannot learn to generate; use gpt"),
+        ("book", "word2vec", ["data.task=fill"], "system 'word2vec' cannot learn to fill; use bert"),
+        ("book", "gpt", ["train.choose_by=metric"], r"train\.choose_by=metric is for classes"),
+        ("lines", "bert", ["text.senses=absent.tsv", "data.task=fill"], r"text\.senses absent\.tsv: cannot be read"),
+    ],
+)
+def test_what_does_not_fit_together_is_refused_before_training(kind, system, settings, said, tmp_path):
+    with pytest.raises(MiradaError, match=said):
+        mirada.train(sources()[kind], system=system, settings=[*settings, "train.steps=1"], out=tmp_path / "run")
+
+
+def test_a_side_with_nothing_to_ask_is_refused(tmp_path):
+    (tmp_path / "tiny.txt").write_text("a" * 100 + "\n\n" + "b" * 40 + "\n", "utf-8")
+    with pytest.raises(MiradaError, match="its val part has nothing to ask about"):
+        mirada.train(tmp_path / "tiny.txt", settings=["train.steps=1", "text.max_length=8"], out=tmp_path / "run")
+
+
+def test_a_source_that_is_no_sentence_is_refused_by_its_number():
+    with pytest.raises(MiradaError, match=r"text 2 of 2 has 2,000 tokens, expected at most 1,024"):
+        mirada.translate(run("pairs"), ["one", "two " * 2000])
+
+
+def test_texts_without_words_are_classified_without_word_counts(tmp_path):
+    rows = [f"{('☺' if n % 2 else '☹') * n},{'glad' if n % 2 else 'sad'}" for n in range(1, 61)]
+    (tmp_path / "faces.csv").write_text("text,label\n" + "\n".join(rows) + "\n", "utf-8")
+    settings = [*SETTINGS["labels"], "text.tokeniser=character", "train.steps=2", "data.task=classify"]
+    out = mirada.train(tmp_path / "faces.csv", system="bert", settings=settings, out=tmp_path / "run").path
+    assert "word_counts" not in json.loads((out / "result.json").read_text())

@@ -29,12 +29,10 @@ class PreparedLabelled(AnsweredByRow, PreparedText):
 
     task_name = "single-label"
     default_preset = "text-classes"
+    systems = ("bert", "gpt")
 
     def why(self) -> str:
         return f"{len(self.split.train):,} texts of {len(self.table.class_names)} classes to train on"
-
-    def settings(self) -> dict:
-        return {}
 
     def arguments(self) -> dict:
         own = {"max_length": self.text.max_length, "num_classes": len(self.table.class_names)}
@@ -42,7 +40,7 @@ class PreparedLabelled(AnsweredByRow, PreparedText):
 
     def training(self, config: Config, shard: tuple[int, int] = (0, 1)) -> LabelledBatches:
         return LabelledBatches(
-            self._encoded("train"),
+            self.encoded("train"),
             self._labels("train"),
             self.tokeniser,
             rows=self.split.train,
@@ -55,7 +53,7 @@ class PreparedLabelled(AnsweredByRow, PreparedText):
 
     def evaluation(self, side: str) -> Iterator[Batch]:
         return labelled_evaluation(
-            self._encoded(side),
+            self.encoded(side),
             self._labels(side),
             self.tokeniser,
             rows=self.split.rows(side),
@@ -79,13 +77,20 @@ class PreparedLabelled(AnsweredByRow, PreparedText):
         """What word counts alone would answer: a linear model of them is hard to beat on small data."""
         if not len(self.split.train):  # other texts are judged
             return {}
-        right = self._right_by_word_counts()
+        try:
+            right = self._right_by_word_counts()
+        except ValueError:  # no words, or one class only: there is nothing to count
+            return {}
         low, high = wilson(int(right.sum()), len(right))
         return {"word_counts": {"accuracy": float(right.mean()), "low": low, "high": high}}
 
     def describe(self) -> dict:
         counted = {name: self._counts(name).tolist() for name in SPLIT_NAMES}
-        return super().describe() | {"class_counts": counted}
+        described = super().describe() | {"class_counts": counted}
+        limit = self.text.max_length - 2
+        if num_cut := sum(len(text) > limit for text in self.encoded("train")):
+            described["notes"].append(f"{num_cut:,} training texts are longer than {limit} tokens, and are cut.")
+        return described
 
     def _right_by_word_counts(self) -> np.ndarray:
         from sklearn.feature_extraction.text import TfidfVectorizer
@@ -103,6 +108,3 @@ class PreparedLabelled(AnsweredByRow, PreparedText):
 
     def _counts(self, side: str) -> np.ndarray:
         return np.bincount(self._labels(side), minlength=len(self.table.class_names))
-
-    def _encoded(self, side: str) -> list[list[int]]:
-        return self.tokeniser.encode_many(self.texts(side))

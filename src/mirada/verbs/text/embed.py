@@ -16,7 +16,7 @@ from mirada.tasks.objective import Objective
 from mirada.tasks.tokens import Neighbouring
 from mirada.tasks.vectors import neighbours
 from mirada.train.folder import RunFolder
-from mirada.verbs.text.prepared import PreparedText, counts
+from mirada.verbs.text.prepared import PreparedText
 
 NUM_WORDS, NUM_NEIGHBOURS = 200, 8
 EVALUATION_BATCH = 4096
@@ -28,13 +28,14 @@ class PreparedVectors(PreparedText):
 
     task_name = "embed"
     default_preset = "word-vectors"
+    systems = ("word2vec",)
 
     def why(self) -> str:
         return f"{len(self.split.train):,} lines whose words get vectors"
 
     def training(self, config: Config, shard: tuple[int, int] = (0, 1)) -> SkipgramBatches:
         return SkipgramBatches(
-            self._encoded("train"),
+            self.encoded("train"),
             self._counts(),
             batch_size=config.train.batch_size,
             seed=config.train.seed,
@@ -83,11 +84,14 @@ class PreparedVectors(PreparedText):
         }
         return result, lines
 
-    def _encoded(self, side: str) -> list[list[int]]:
-        return self.tokeniser.encode_many([text.strip() for text in self.texts(side)])
+    def can_ask(self, side: str) -> bool:
+        return any(len(text) > 1 for text in self.encoded(side))
+
+    def describe(self) -> dict:
+        return super().describe() | {"token_counts": self.counts("train").tolist()}
 
     def _evaluation(self, side: str) -> Iterator[Batch]:
-        return skipgram_evaluation(self._encoded(side), self._counts(), batch_size=EVALUATION_BATCH)
+        return skipgram_evaluation(self.encoded(side), self._counts(), batch_size=EVALUATION_BATCH)
 
     def _counts(self) -> Tensor:
-        return torch.from_numpy(counts(self._encoded("train"), len(self.tokeniser)))
+        return torch.from_numpy(self.counts("train"))

@@ -13,8 +13,8 @@ from mirada.data.batches import Batch
 from mirada.data.text.masked_batches import MaskedBatches, masked_evaluation
 from mirada.tasks.tokens import Tokens, nats_of_frequencies, perplexity
 from mirada.train.folder import RunFolder
-from mirada.verbs.text.prepared import PreparedText, counts
-from mirada.verbs.text.senses import sense_results
+from mirada.verbs.text.prepared import PreparedText
+from mirada.verbs.text.senses import require_senses, sense_results
 
 EVALUATION_BATCH = 64
 
@@ -25,6 +25,7 @@ class PreparedMasked(PreparedText):
 
     task_name = "fill"
     default_preset = "masked-text"
+    systems = ("bert",)
 
     def why(self) -> str:
         return f"{len(self.split.train):,} lines to train on, of which words are hidden and asked for"
@@ -34,7 +35,7 @@ class PreparedMasked(PreparedText):
 
     def training(self, config: Config, shard: tuple[int, int] = (0, 1)) -> MaskedBatches:
         return MaskedBatches(
-            self._encoded("train"),
+            self.encoded("train"),
             self.tokeniser,
             rows=self.split.train,
             batch_size=config.train.batch_size,
@@ -70,7 +71,7 @@ class PreparedMasked(PreparedText):
                 tally.row_S.tolist(), tally.nats_S, tally.count_S, tally.right_S, strict=True
             )
         ]
-        seen, asked = (counts(self._encoded(name), len(self.tokeniser)) for name in ("train", side))
+        seen, asked = (self.counts(name) for name in ("train", side))
         result = {
             "split": side,
             "inputs": self.inputs,
@@ -81,13 +82,16 @@ class PreparedMasked(PreparedText):
         }
         return result, lines
 
-    def _encoded(self, side: str) -> list[list[int]]:
-        """Blank lines have no tokens, and batches leave them out."""
-        return self.tokeniser.encode_many([text.strip() for text in self.texts(side)])
+    def require_suitable(self, config: Config) -> None:
+        super().require_suitable(config)
+        require_senses(self)
+
+    def describe(self) -> dict:
+        return super().describe() | {"token_counts": self.counts("train").tolist()}
 
     def _evaluation(self, side: str) -> Iterator[Batch]:
         return masked_evaluation(
-            self._encoded(side),
+            self.encoded(side),
             self.tokeniser,
             rows=self.split.rows(side),
             batch_size=EVALUATION_BATCH,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import torch
@@ -41,10 +42,12 @@ class PreparedText:
     text: TextConfig = dataclasses.field(default_factory=TextConfig)
     known_tokeniser: Tokeniser | None = None
     known_num_tokens: int | None = None  # of a checkpoint, which may have vectors that no token uses
+    known_counts: tuple[int, ...] | None = None  # of the tokens a run was trained on, where other texts are judged
 
     inputs = "text"
     task_name = ""
     default_preset = ""
+    systems: ClassVar[tuple[str, ...]] = ()  # that learn this
 
     @property
     def source(self) -> str:
@@ -78,8 +81,25 @@ class PreparedText:
         raise NotImplementedError
 
     def settings(self) -> dict:
-        """What the data decides of a configuration."""
-        return {"train": {"choose_by": "loss"}}
+        """What the data decides of a configuration: nothing."""
+        return {}
+
+    def encoded(self, side: str) -> list[list[int]]:
+        """The tokens of every text of a side; blank ones have none."""
+        return self._kept(side, lambda: self.tokeniser.encode_many([text.strip() for text in self.texts(side)]))
+
+    def counts(self, side: str) -> np.ndarray:
+        """(T,) how often each token occurs there; of other texts than the run's, "train" means those of the run."""
+        if side == "train" and self.known_counts is not None:
+            return np.asarray(self.known_counts)
+        return self._kept(f"counts of {side}", lambda: counted(self.encoded(side), len(self.tokeniser)))
+
+    def _kept(self, name: str, make: Callable[[], Any]) -> Any:
+        """Made once: a side is asked for at every evaluation."""
+        kept = self.__dict__.setdefault("_made", {})
+        if name not in kept:
+            kept[name] = make()
+        return kept[name]
 
     def ready(self: Some, config: Config, folder: RunFolder | None = None) -> Some:
         """With a tokeniser: that of the folder, else that of a checkpoint, else one as the configuration asks for."""
@@ -124,7 +144,18 @@ class PreparedText:
         raise NotImplementedError
 
     def require_suitable(self, config: Config) -> None:
-        """Refuse settings that say how images are treated, and tasks that these texts cannot be used for."""
+        """Refuse systems that learn something else, settings for images, and sides with nothing to ask about."""
+        if config.system.name not in self.systems:
+            known = " or ".join(self.systems)
+            raise MiradaError(f"system {config.system.name!r} cannot learn to {self.task_name}; use {known}.")
+        if config.train.choose_by == "metric" and "single-label" != self.task_name:
+            raise MiradaError("train.choose_by=metric is for classes; weights of this task are chosen by the loss.")
+        for side in ("train", "val", "test"):
+            if len(self.split.rows(side)) and not self.can_ask(side):
+                raise MiradaError(
+                    f"{self.source}: its {side} part has nothing to ask about ({len(self.split.rows(side))} rows); "
+                    "give more text, or other data.val and data.test."
+                )
         for section, names in SETTINGS_OF_IMAGES.items():
             given = getattr(config, section)
             for name in names:
@@ -132,6 +163,10 @@ class PreparedText:
                     raise MiradaError(
                         f"setting '{section}.{name}' is for images, but {self.source} holds text; leave it out."
                     )
+
+    def can_ask(self, side: str) -> bool:
+        """Whether there is a token whose neighbours are known."""
+        return any(map(len, self.encoded(side)))
 
     def describe(self) -> dict:
         """data.json"""
@@ -159,7 +194,7 @@ def learn(texts: list[str], text: TextConfig) -> Tokeniser:
     return Tokeniser.train(texts, text.tokeniser, text.num_tokens, lowercase=text.lowercase)
 
 
-def counts(tokens: list[list[int]], num_tokens: int) -> np.ndarray:
+def counted(tokens: list[list[int]], num_tokens: int) -> np.ndarray:
     """(T,) how often each token occurs."""
     if not tokens:
         return np.zeros(num_tokens)

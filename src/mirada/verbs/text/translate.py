@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -23,6 +25,7 @@ from mirada.verbs.text.prepared import PreparedText, learn
 WATCHED = 200  # validation sentences that are translated, greedily, at every evaluation
 JUDGED = 5000  # held-out sentences that are translated at most
 BEAM = 4
+CHARACTERS = 6  # of a token, about: longer sentences are not translated only to watch a training
 
 Some = TypeVar("Some", bound="PreparedPairs")
 
@@ -36,6 +39,7 @@ class PreparedPairs(PreparedText):
     inputs = "pairs"
     task_name = "translate"
     default_preset = "translation"
+    systems = ("transformer", "seq2seq")
 
     @property
     def target_tokeniser(self) -> Tokeniser:
@@ -51,7 +55,7 @@ class PreparedPairs(PreparedText):
         if folder is not None and folder.target_tokeniser.exists():
             target = Tokeniser.load(folder.target_tokeniser)
         else:
-            target = learn(self.translations("train"), config.text)
+            target = self.known_target or learn(self.translations("train"), config.text)
         return dataclasses.replace(prepared, known_target=target)
 
     def learned_tokeniser(self, text: TextConfig) -> Tokeniser:
@@ -90,10 +94,12 @@ class PreparedPairs(PreparedText):
         return Translated(pad=self.target_tokeniser.pad, label_smoothing=config.train.label_smoothing)
 
     def watched(self, model: nn.Module, task: Tokens, device: torch.device) -> dict[str, float]:
-        """Loss on all validation pairs; BLEU and chrF of greedy translations of some of them."""
+        """Loss on all validation pairs; BLEU and chrF of greedy translations of some of them that are not long."""
         quick = task.tally(model, self._evaluation("val"), device).quick()
-        sentences = self._sentences("val")[:WATCHED]
-        written = self._translator(model, device).translate([source for source, _ in sentences], beam=1)
+        translator = self._translator(model, device)
+        short = (pair for pair in self._sentences("val") if len(pair[0]) <= CHARACTERS * self.text.max_length)
+        sentences = list(itertools.islice(short, WATCHED)) or self._sentences("val")[:1]
+        written = translator.translate([source for source, _ in sentences], beam=1, max_length=self.text.max_length)
         return {**quick, **quick_scores([best[0].text for best in written], [refs for _, refs in sentences])}
 
     def judged(
@@ -101,9 +107,13 @@ class PreparedPairs(PreparedText):
     ) -> tuple[dict, list[dict]]:
         """BLEU and chrF of beam search on the held-out sentences, and a row with each translation."""
         tally = task.tally(model, self._evaluation(self.held_out), device)
-        sentences = self._sentences(self.held_out)[:JUDGED]
+        everything = self._sentences(self.held_out)
+        drawn = np.random.default_rng(0).permutation(len(everything))[:JUDGED]
+        sentences = [everything[number] for number in sorted(drawn)]
         sources, references = [source for source, _ in sentences], [refs for _, refs in sentences]
-        translations = [best[0] for best in self._translator(model, device).translate(sources, beam=BEAM)]
+        translator = self._translator(model, device)
+        known = [source if translator.can_read(source) else "" for source in sources]  # too long counts as not answered
+        translations = [best[0] for best in translator.translate(known, beam=BEAM)]
         written = [each.text for each in translations]
         lines = [
             {
@@ -132,14 +142,18 @@ class PreparedPairs(PreparedText):
             "search": f"beam {BEAM}, GNMT length penalty 0.6",
             "majority": quick_scores(sources, references)["bleu"],  # the source itself as its translation
             **found,
-            **{name: value for name, value in task.result(tally).items() if name in ("loss", "token_accuracy")},
-            "perplexity": task.result(tally)["value"],
+            "n_held_out": len(everything),
+            **tally.quick(),
         }
         return result, lines
 
     def describe(self) -> dict:
-        sides = {"sides": list(self.table.sides), "shared": self.known_target is None}
-        return super().describe() | sides
+        described = super().describe() | {"sides": list(self.table.sides), "shared": self.known_target is None}
+        limit = self.text.max_length
+        long = sum(len(a) + 1 > limit or len(b) + 2 > limit for a, b in zip(*self._encoded("train"), strict=True))
+        if long:
+            described["notes"].append(f"{long:,} training pairs are longer than {limit} tokens, and are left out.")
+        return described
 
     def _sentences(self, side: str) -> list[tuple[str, tuple[str, ...]]]:
         """(source, all its translations), every source once."""
@@ -151,8 +165,11 @@ class PreparedPairs(PreparedText):
         return Translator(model, self.tokeniser, self.target_tokeniser, device)
 
     def _encoded(self, side: str) -> tuple[list[list[int]], list[list[int]]]:
-        texts, translations = self.texts(side), self.translations(side)
-        return self.tokeniser.encode_many(texts), self.target_tokeniser.encode_many(translations)
+        """Sources and translations."""
+        translations = self._kept(
+            f"translations of {side}", lambda: self.target_tokeniser.encode_many(self.translations(side))
+        )
+        return self.encoded(side), translations
 
     def _evaluation(self, side: str) -> Iterator[Batch]:
         return pair_evaluation(
@@ -160,4 +177,5 @@ class PreparedPairs(PreparedText):
             self.tokeniser,
             rows=self.split.rows(side),
             tokens_per_batch=self.text.tokens_per_batch,
+            max_length=self.text.max_length,
         )
