@@ -267,6 +267,20 @@ def test_tables_and_folders_of_images_and_numbers_are_not_text(tmp_path, png):
     assert not is_text("digits")
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("blank.csv", ",,,\n,,,\n", "all cells of the table are empty"),
+        ("deep.jsonl", '{"text": ' + "[" * 100_000 + "]" * 100_000 + "}\n", "line 1 is nested too deeply"),
+    ],
+)
+def test_tables_without_texts_are_refused_in_a_sentence(name, content, said, tmp_path):
+    file = write(tmp_path / name, content)
+    assert not is_text(file)
+    with pytest.raises(MiradaError, match=said):
+        open_text(file)
+
+
 def test_texts_are_text(tmp_path):
     sources = {
         "a.txt": "words",

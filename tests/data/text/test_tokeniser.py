@@ -187,6 +187,20 @@ def test_a_blank_stands_for_a_word_and_its_space(kind):
     assert t.encode_blanks(["El 𐤀"]) == t.encode("El 𐤀")
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("text", ["the ?s sat", "un?", "un?s, ?.", "??s ?", "s??s\n?s", "?"])
+def test_every_blank_is_one_mask_even_if_it_touches_letters(kind, text):
+    t = Tokeniser.train(["the cat sat, un s cats.\nun s"] * 2, kind, 330)
+    found = t.encode_blanks(text.split("?"))
+    assert found.count(t.mask) == text.count("?")
+    assert "".join(t.decode(found).split()) == "".join(text.replace("?", "").split())
+
+
+def test_what_is_saved_is_one_text(tmp_path, trained):
+    trained["bpe"].save(tmp_path / "saved.json")
+    assert (tmp_path / "saved.json").read_text("utf-8") == trained["bpe"].to_text()
+
+
 def test_small_texts_have_fewer_tokens_and_say_so(caplog):
     with caplog.at_level(logging.INFO):
         assert len(Tokeniser.train(["uno dos"], "word", 1000)) == 7

@@ -65,6 +65,8 @@ def _parsed(text: str, path: Path, wanted: Sequence[str], is_cut: bool = False) 
     if ending(path) == ".jsonl":
         return _from_objects(_json_objects(text, path), path)
     rows = [row for row in _rows(text, path) if any(row[1])]
+    if not rows:
+        raise MiradaError(f"{path}: all cells of the table are empty, expected texts.")
     if is_cut and len(rows[-1][1]) != len(rows[0][1]):
         rows.pop()  # half of a cell that goes over several lines
     _require_rectangle(rows, path)
@@ -128,6 +130,8 @@ def _json_objects(text: str, path: Path) -> Iterator[tuple[int, dict]]:
             continue
         try:
             record = json.loads(content)
+        except RecursionError:
+            raise MiradaError(f"{path}: line {line} is nested too deeply, expected an object of texts.") from None
         except ValueError as error:
             raise MiradaError(f"{path}: line {line} is not JSON ({error}); expected one object per line.") from None
         if not isinstance(record, dict):

@@ -18,7 +18,7 @@ from torch import Tensor
 from mirada.data.text.blanks import encode_blanks
 from mirada.data.text.hugging_face_tokeniser import read_hugging_face
 from mirada.data.text.token_words import Style, TokenWords
-from mirada.data.text.tokeniser_files import read_saved, write_saved
+from mirada.data.text.tokeniser_files import read_saved, saved_text
 from mirada.data.text.tokeniser_kinds import SPECIAL, Kind, train
 from mirada.errors import MiradaError
 
@@ -77,7 +77,11 @@ class Tokeniser:
 
     def save(self, path: str | Path) -> None:
         """One JSON file, the same for the same tokeniser."""
-        write_saved(Path(path), self._pipeline, self.kind, self.special)
+        Path(path).write_text(self.to_text(), "utf-8")
+
+    def to_text(self) -> str:
+        """What `save` writes, for whoever writes it otherwise, such as whole or not at all."""
+        return saved_text(self._pipeline, self.kind, self.special)
 
     def encode(self, text: str) -> list[int]:
         return self._pipeline.encode(text, add_special_tokens=False).ids

@@ -59,9 +59,10 @@ def require_numbered(pipeline: Tokenizer, path: Path) -> None:
         raise MiradaError(f"{path}: has {found}; expected tokens that are numbered from 0.")
 
 
-def write_saved(path: Path, pipeline: Tokenizer, kind: str, special: dict[str, int]) -> None:
+def saved_text(pipeline: Tokenizer, kind: str, special: dict[str, int]) -> str:
+    """What a tokeniser's file holds; the same for the same tokeniser."""
     state = {"mirada_tokeniser": FORMAT, "kind": kind, "special": special, "pipeline": json.loads(pipeline.to_str())}
-    path.write_text(json.dumps(state, ensure_ascii=False, indent=1), "utf-8")
+    return json.dumps(state, ensure_ascii=False, indent=1)
 
 
 def read_saved(path: Path) -> tuple[Tokenizer, str, dict[str, int]]:
