@@ -49,7 +49,10 @@ def read_hugging_face(path: Path) -> tuple[Tokenizer, str, dict[str, int]]:
         )
     else:
         raise MiradaError(f"{path}: expected tokenizer.json, vocab.txt, or vocab.json with merges.txt; found none.")
-    return pipeline, _kind(pipeline), _special(pipeline, options)
+    special = _special(pipeline, options)
+    if "start" not in special and (begin := _decoder_start(folder)) is not None:
+        special["start"] = begin
+    return pipeline, _kind(pipeline), special
 
 
 def _bert(path: Path, options: dict[str, Any]) -> Tokenizer:
@@ -89,6 +92,13 @@ def _options(folder: Path) -> dict[str, Any]:
         if (folder / name).is_file():
             found |= read_json(folder / name)
     return found
+
+
+def _decoder_start(folder: Path) -> int | None:
+    """Marian has no token for it: what a translation begins with, often the padding, stands with the model."""
+    config = read_json(folder / "config.json") if (folder / "config.json").is_file() else {}
+    number = config.get("decoder_start_token_id")
+    return number if isinstance(number, int) else None
 
 
 def _name(entry: Any) -> str | None:
