@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from mirada.cli.lines import lines_of_stdin
 from mirada.cli.options import Device, Level, LogLevel, Quiet, Run, Verbose, start_logging
 from mirada.errors import MiradaError
 
@@ -19,57 +20,73 @@ def predict(
     images: Annotated[
         list[str],
         typer.Argument(
-            metavar="IMAGES",
-            help="Image files, folders or patterns such as 'new/*.jpg'; - reads paths from stdin. Or a graph's folder.",
+            metavar="INPUTS",
+            help="Image files, folders or patterns such as 'new/*.jpg'; - reads paths from stdin. Or a graph's folder. "
+            "Or texts, and files of them (.txt, .csv, .tsv, .jsonl); - reads a text per line.",
         ),
     ],
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Write a .csv or .jsonl file instead of printing a table.")
     ] = None,
-    batch_size: Annotated[int, typer.Option(min=1, help="Images at a time.")] = 64,
+    batch_size: Annotated[int, typer.Option(min=1, help="Images or texts at a time.")] = 64,
     device: Device = None,
     quiet: Quiet = False,
     log_level: LogLevel = Level.warning,
     verbose: Verbose = False,
 ) -> None:
-    """Say what a trained model sees in images, or what it takes the nodes of a graph for.
+    """Say what a trained model sees in images, what it takes the nodes of a graph for, or what it makes of texts.
 
-    An image that cannot be read is reported in its row and does not stop the others.
+    An image that cannot be read is reported in its row and does not stop the others. Every line of a text file or of
+    stdin has a row, blank ones too.
 
     \b
     Example:
       mirada predict runs/vit-photos cat.jpg
       mirada predict runs/vit-photos new_photos/ -o answers.csv
       mirada predict runs/gat-citations citations/ -o answers.csv
+      mirada predict runs/bert-reviews "what a lovely film" new_reviews.txt
       find . -name '*.jpg' | mirada predict runs/vit-photos - -o answers.jsonl
     """
     start_logging(log_level, verbose, quiet)
     if quiet and out is None:
         raise MiradaError("--quiet prints no answers; say with --out where to write them.")
-    given = [line for word in images for line in (paths_from_stdin() if word == "-" else [word])]
 
     from mirada.cli.waiting import counted
+    from mirada.verbs.load import load
     from mirada.verbs.predict import predict as verb
+    from mirada.verbs.predict import require_format
 
+    require_format(out)
+    trained = load(run, device=device or "auto")
+    is_text = trained.data.get("inputs") in ("text", "pairs")
+    given = texts_given(images) if is_text else paths_given(images)
     with counted("predicting", quiet) as progress:
-        rows = verb(run, given, out=out, batch_size=batch_size, device=device or "auto", progress=progress)
+        rows = verb(trained, given, out=out, batch_size=batch_size, progress=progress)
     failed = [row for row in rows if row["error"]]
     if out is None:
-        show_answers(rows)
+        show_answers(rows, "no answer" if is_text else "cannot be read")
     elif not quiet:
         print(f"wrote {len(rows):,} rows to {out}")
     if failed and not quiet:
         for row in failed[:SHOWN_REASONS]:
             print(f"mirada: {row['error']}", file=sys.stderr)
-        print(f"mirada: {len(failed)} of {len(rows)} images could not be read.", file=sys.stderr)
+        things = "texts have no answer" if is_text else "images could not be read"
+        print(f"mirada: {len(failed)} of {len(rows)} {things}.", file=sys.stderr)
 
 
-def paths_from_stdin() -> list[str]:
-    return [line for line in sys.stdin.read().splitlines() if line.strip()]
+def paths_given(words: list[str]) -> list[str]:
+    return [path for word in words for path in (filter(str.strip, lines_of_stdin()) if word == "-" else [word])]
 
 
-def show_answers(rows: list[dict]) -> None:
-    """One line per image. The shares of single classes are for files."""
+def texts_given(words: list[str]) -> list[str]:
+    """A line of stdin is a text, whatever it says, and a blank one keeps its row."""
+    from mirada.verbs.text.lines import Texts, texts_of
+
+    return Texts(text for word in words for text in (lines_of_stdin() if word == "-" else texts_of(word)))
+
+
+def show_answers(rows: list[dict], without: str) -> None:
+    """One line per image or text; `without` an answer it says so. The shares of single classes are for files."""
     from rich import box
     from rich.table import Table
 
@@ -82,6 +99,6 @@ def show_answers(rows: list[dict]) -> None:
     for row in rows:
         cells = [row[name] for name in columns]
         if row["error"]:
-            cells[1] = "cannot be read"
+            cells[1] = without
         table.add_row(*(plain("" if cell is None else cell) for cell in cells))
     print_table(table)

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from mirada.cli.options import Device, Level, LogLevel, Quiet, Run, Verbose, start_logging
+from mirada.errors import MiradaError
+
+if TYPE_CHECKING:
+    from mirada.tasks.translation import Translator
 
 
 def translate(
@@ -38,7 +44,7 @@ def translate(
     """Translate sentences, one per line, with a model that was trained on pairs of sentences.
 
     Lines from stdin are answered as they come. An empty line stays empty; with --n-best each sentence has that many
-    lines.
+    lines, the last of them empty where fewer were found. With --out, the lines are in OUT.partial until all are there.
 
     \b
     Example:
@@ -47,35 +53,44 @@ def translate(
       mirada translate runs/transformer-en-es letter.txt -o carta.txt --alignments carta.jsonl
     """
     start_logging(log_level, verbose, quiet)
+    if n_best > beam:
+        raise MiradaError(f"--n-best {n_best} with --beam {beam}: at most the beam is found; widen it.")
+    from mirada.cli.growing import growing
     from mirada.cli.lines import groups
-    from mirada.train.files import write_text
+    from mirada.tasks.length_penalty import LengthPenalty
     from mirada.verbs.translate import text_run
-    from mirada.verbs.translate import translate as verb
 
+    how = {"beam": beam, "n_best": n_best, "max_length": max_length, "batch_size": batch_size}
+    weighed = LengthPenalty(penalty, alpha)
     trained = text_run(run, device or "auto")
-    said: list[str] = []
-    looked: list[str] = []
-    how = {"beam": beam, "penalty": penalty, "alpha": alpha, "n_best": n_best}
-    for lines in groups(files or ["-"], batch_size):
-        found = verb(trained, lines, **how, max_length=max_length, batch_size=batch_size)  # type: ignore[arg-type]
-        for line, ways in zip(lines, found, strict=True):
-            told = [f"{way.score:.4f}\t{way.text}" if scores else way.text for way in ways]
-            said += told
-            if out is None:
-                print("\n".join(told), flush=True)
-            if alignments is not None:
-                looked.append(aligned(trained, line, ways[0].text))
-    if out is not None:
-        write_text(out, "".join(f"{line}\n" for line in said))
-    if alignments is not None:
-        write_text(alignments, "".join(looked))
+    translator = trained.translator
+    with ExitStack() as files_to_write:
+        say = files_to_write.enter_context(growing(out)) if out else print_now
+        show = files_to_write.enter_context(growing(alignments)) if alignments else None
+        for lines in groups(files or ["-"], batch_size):
+            found = translator.translate(lines, penalty=weighed, **how)  # type: ignore[arg-type]
+            for line, ways in zip(lines, found, strict=True):
+                for way in ways:
+                    say(f"{way.score:.4f}\t{in_one_line(way.text)}" if scores else in_one_line(way.text))
+                for _ in range(n_best - len(ways)):
+                    say("")
+                if show is not None:
+                    show(aligned(translator, line, ways[0].text))
 
 
-def aligned(trained, source: str, target: str) -> str:
+def print_now(line: str) -> None:
+    print(line, flush=True)
+
+
+def in_one_line(text: str) -> str:
+    return " ".join(re.split(r"[\r\n]+", text))
+
+
+def aligned(translator: Translator, source: str, target: str) -> str:
     """A line of JSON; of an empty sentence, with nothing in it."""
     if not source.strip() or not target.strip():
-        return json.dumps({"source": [], "target": [], "links": "", "weights": []}) + "\n"
-    found = trained.translator.alignment(source, target)
+        return json.dumps({"source": [], "target": [], "links": "", "weights": []})
+    found = translator.alignment(source, target)
     weights = [[round(weight, 5) for weight in row] for row in found.weights_NM.tolist()]
     told = {"source": found.source, "target": found.target, "links": found.moses(), "weights": weights}
-    return json.dumps(told, ensure_ascii=False) + "\n"
+    return json.dumps(told, ensure_ascii=False)

@@ -30,14 +30,15 @@ class Filler:
         self.model, self.tokeniser, self.device = model.eval(), tokeniser, device
 
     def fill(self, text: str, k: int = 5) -> list[list[Filled]]:
-        """For every blank ([MASK], <mask> or ___) of the text, the `k` likeliest tokens, best first.
+        """For every blank ([MASK], <mask> or ___) of the text, the `k` likeliest tokens, or all of fewer, best first.
 
         The blanks are filled independently; the text of an answer has the best token in the others.
         """
         tokens, blanks = self._read(text)
         logits_NT = self.logits(tokens)
         probability_NT = (logits_NT - logits_NT.logsumexp(-1, keepdim=True)).exp()
-        best = [probability_NT[place].topk(k) for place in blanks]
+        num_best = min(k, len(self.tokeniser.ordinary))
+        best = [probability_NT[place].topk(num_best) for place in blanks]
         chosen = {place: int(top.indices[0]) for place, top in zip(blanks, best, strict=True)}
         return [
             [
@@ -53,10 +54,11 @@ class Filler:
 
     @torch.inference_mode()
     def logits(self, tokens: list[int]) -> Tensor:
-        """(N, T) without the special tokens, which are never an answer."""
+        """(N, T) of the ordinary tokens; special ones, and vectors that no token uses, are never an answer."""
         logits_NT = self.model(torch.tensor([tokens], device=self.device))[0].float().cpu()
-        logits_NT[:, list(self.tokeniser.special.values())] = -torch.inf
-        return logits_NT[:, : len(self.tokeniser)]  # a checkpoint may have vectors that no token uses
+        is_ordinary_T = torch.zeros(len(self.tokeniser), dtype=torch.bool)
+        is_ordinary_T[self.tokeniser.ordinary] = True
+        return logits_NT[:, : len(self.tokeniser)].masked_fill(~is_ordinary_T, -torch.inf)
 
     def _read(self, text: str) -> tuple[list[int], list[int]]:
         """Tokens of the text between start and end, and where its blanks are."""

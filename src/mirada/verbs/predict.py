@@ -1,4 +1,4 @@
-"""`mirada predict`: answers for new images, broken ones included, or for the nodes of a graph."""
+"""`mirada predict`: answers for new images, broken ones included, for the nodes of a graph, or for texts."""
 
 from __future__ import annotations
 
@@ -22,18 +22,23 @@ def predict(
     device: str = "auto",
     progress: Progress | None = None,
 ) -> list[dict]:
-    """One row per image: name, the answer, and `error` (None, or why there is no answer).
+    """One row per image or text: name, the answer, and `error` (None, or why there is no answer).
 
     `images` are paths, folders, patterns, uint8 arrays or Pillow images; for a model trained on a graph, the folder of
-    a graph, and there is a row per node. `out` is a .csv or .jsonl file.
+    a graph, and there is a row per node; for a model trained on text, texts and files of texts. `out` is a .csv or
+    .jsonl file.
     """
-    if out is not None and Path(out).suffix.lower() not in FORMATS:
-        raise MiradaError(f"{out}: cannot write {Path(out).suffix or 'this kind of'} files; name it .csv or .jsonl.")
+    require_format(out)
     trained = run if isinstance(run, Trained) else load(run, device=device)
     rows = trained.rows(images, batch_size=batch_size, progress=progress)
     if out is not None:
         write_rows(Path(out), rows)
     return rows
+
+
+def require_format(out: str | Path | None) -> None:
+    if out is not None and Path(out).suffix.lower() not in FORMATS:
+        raise MiradaError(f"{out}: cannot write {Path(out).suffix or 'this kind of'} files; name it .csv or .jsonl.")
 
 
 def write_rows(path: Path, rows: list[dict]) -> None:

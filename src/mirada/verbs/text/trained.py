@@ -17,11 +17,12 @@ from mirada.tasks.filling import Filler
 from mirada.tasks.translation import Translator
 from mirada.tasks.vectors import analogy, neighbours
 from mirada.tasks.writing import Writer
+from mirada.train.files import write_text
 from mirada.train.folder import RunFolder
 from mirada.train.outputs import outputs_of
 from mirada.verbs.images import NamedImage
 from mirada.verbs.load import Progress, Trained
-from mirada.verbs.text.lines import lines_of
+from mirada.verbs.text.lines import texts_of
 
 VERBS = {
     "translate": "translates: use `mirada translate`",
@@ -55,7 +56,7 @@ class TrainedText(Trained):
         if self.target_tokeniser is not self.tokeniser:
             files[RunFolder(folder).target_tokeniser] = self.target_tokeniser
         for file, tokeniser in files.items():
-            tokeniser.save(file)
+            write_text(file, tokeniser.to_text())
         return list(files)
 
     @property
@@ -74,20 +75,22 @@ class TrainedText(Trained):
         return Filler(self.model, self.tokeniser, self.device)
 
     def predict(self, images: object, *, batch_size: int = 64) -> list[dict]:
-        """Answers in words, one per text: its class, its translation, or its filled blanks."""
-        texts = _texts(images)
+        """Answers in words, one per text: its class, its translation, or its filled blanks.
+
+        The argument, called as for models of images, is a text, a file of texts (.txt with one per line, or a table
+        with a column of them), or a list of these.
+        """
+        texts = texts_of(images)
         if self.does == "translate":
             return [asdict(best[0]) for best in self.translator.translate(texts, batch_size=batch_size)]
         if self.does == "fill":
-            return [{"blanks": [[asdict(way) for way in ways] for ways in self.filler.fill(text)]} for text in texts]
+            return [self._filled(text) for text in texts]
         return self.task.answers(self.outputs(texts, batch_size=batch_size))
 
     def outputs(self, images: object, *, batch_size: int = 64) -> Tensor:
-        """(N, C) what a model of classes gives for these texts, before it is put into words."""
+        """(N, C) what a model of classes gives for these texts, before it is put into words; texts as in `predict`."""
         self._require("single-label")
-        texts = _texts(images)
-        if not texts:
-            raise MiradaError("no texts are given; give at least one.")
+        texts = texts_of(images)
         batches = labelled_evaluation(
             self.tokeniser.encode_many(texts),
             np.zeros(len(texts), dtype=np.int64),
@@ -99,8 +102,10 @@ class TrainedText(Trained):
         return outputs_NC[rows_N.argsort()]
 
     def rows(self, images: object, *, batch_size: int = 64, progress: Progress | None = None) -> list[dict]:
-        """One row per text: the text, the answer, and `error`, which texts do not have."""
-        texts = _texts(images)
+        """One row per text: the text, the answer, and `error` (None, or why there is none); texts as in `predict`."""
+        texts = texts_of(images)
+        if self.does == "fill":
+            return [self._filled_row(text) for text in texts]
         answers = self.predict(texts, batch_size=batch_size)
         return [{"name": text, **answer, "error": None} for text, answer in zip(texts, answers, strict=True)]
 
@@ -119,6 +124,16 @@ class TrainedText(Trained):
         self._require("embed")
         first, minus, plus = (self._number(word) for word in (a, b, c))
         return self._words(analogy(self._vectors(), first, minus, plus, k + 5), k)
+
+    def _filled(self, text: str) -> dict:
+        return {"blanks": [[asdict(way) for way in ways] for ways in self.filler.fill(text)]}
+
+    def _filled_row(self, text: str) -> dict:
+        """A text without a blank has no answer, which is no reason to leave out the others."""
+        try:
+            return {"name": text, **self._filled(text), "error": None}
+        except MiradaError as error:
+            return {"name": text, "blanks": None, "error": str(error)}
 
     def _vectors(self) -> Tensor:
         return self.model.vectors.detach().cpu()  # type: ignore[operator]
@@ -142,15 +157,3 @@ def _near(folder: RunFolder, name: str) -> Path:
     """A baseline was trained with the tokeniser of its parent."""
     own = getattr(folder, name)
     return own if own.exists() else getattr(RunFolder(folder.path.parent), name)
-
-
-def _texts(given: object) -> list[str]:
-    """Texts themselves, or the lines of text files."""
-    words = [given] if isinstance(given, str | Path) else list(given)  # type: ignore[call-overload]
-    if not all(isinstance(word, str | Path) for word in words):
-        raise MiradaError("this model was trained on text; give a sentence, a text file, or a list of these.")
-    return [text for word in words for text in (lines_of([str(word)]) if is_text_file(word) else [str(word)])]
-
-
-def is_text_file(word: str | Path) -> bool:
-    return Path(word).suffix == ".txt" and len(str(word)) < 1000 and Path(word).is_file()
