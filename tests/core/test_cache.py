@@ -223,3 +223,48 @@ def test_the_buffer_is_copied_rarely():
             kept.append((keys, keys.clone()))
     assert len(storages) <= 9
     assert all(torch.equal(keys, copy) for keys, copy in kept)
+
+
+def test_beams_that_change_places_within_their_sentence_share_its_memory():
+    """Only where a row comes from another sentence, or there are more or fewer, is the memory copied."""
+    layer = make(neighbours=full())
+    x, memory = torch.randn(4, 1, D, dtype=torch.float64), torch.randn(B, M, D, dtype=torch.float64)
+    cache, sentence = Cache(), torch.arange(B)
+    storages = []
+    with torch.no_grad():
+        layer(x[:B], memory, cache=cache)
+        for index in ([0, 0, 1, 1], [1, 0, 3, 3], [0, 0, 3, 2], [2, 2, 0, 1], [1, 1, 2, 3], [2, 3]):
+            cache.reorder(torch.tensor(index))
+            sentence = sentence[index]
+            here = x[: len(sentence)]
+            torch.testing.assert_close(layer(here, memory[sentence], cache=cache), layer(here, memory[sentence]))
+            storages.append(cache.memory(layer, lambda: pytest.fail("projected again"))[0].data_ptr())
+    assert storages[0] == storages[1] == storages[2] and storages[3] == storages[4]
+    assert len({storages[0], storages[3], storages[5]}) == 3
+
+
+def test_a_copy_of_a_cache_reorders_its_memory_by_itself():
+    layer = make(neighbours=full())
+    x, memory = torch.randn(B, 1, D, dtype=torch.float64), torch.randn(B, M, D, dtype=torch.float64)
+    one, swapped = Cache(), torch.tensor([1, 0])
+    with torch.no_grad():
+        layer(x, memory, cache=one)
+        one.reorder(swapped)
+        other = one.copy()
+        other.reorder(swapped)
+        torch.testing.assert_close(layer(x, memory, cache=one), layer(x, memory[swapped]))
+        torch.testing.assert_close(layer(x, memory, cache=other), layer(x, memory))
+
+
+def test_reordered_rows_keep_their_room():
+    """Beam search reorders at every step: the next token then finds room, as it would have without."""
+    layer, cache = LAYERS["plain"](), Cache()
+    k = torch.randn(2, H, 7, K, dtype=torch.float64)
+    with torch.no_grad():
+        cache.append(layer, k[:, :, :4], k[:, :, :4])
+        cache.append(layer, k[:, :, 4:5], k[:, :, 4:5])
+        index = torch.tensor([1, 1, 0])
+        cache.reorder(index)
+        (sixth, _), (seventh, values) = (cache.append(layer, *[k[index, :, n : n + 1]] * 2) for n in (5, 6))
+    assert sixth.data_ptr() == seventh.data_ptr()
+    assert torch.equal(seventh, k[index]) and torch.equal(values, k[index])

@@ -96,6 +96,14 @@ def pair_is_independent_of_padding_and_batch(make: Make) -> None:
         torch.testing.assert_close(alone[0], logits[row, : n + 1], **CLOSE)
 
 
+def pair_computes_only_what_is_asked(make: Make) -> None:
+    model, (source, read) = shaken(make()), pair()
+    logits, asked = model(source, read), read > START
+    torch.testing.assert_close(model(source, read, asked_BN=asked), logits[asked], **CLOSE)
+    state = model.begin(source)
+    torch.testing.assert_close(model.next_logits(read, state, num_last=2), logits[:, -2:], **CLOSE)
+
+
 def pair_sees_no_later_token(make: Make) -> None:
     """A leak would make training look perfect and writing fail."""
     model, (source, read) = shaken(make()), pair()
@@ -187,6 +195,7 @@ PAIR_CHECKS: dict[str, Callable[[Make], None]] = {
         pair_saves_and_loads,
         pair_is_independent_of_padding_and_batch,
         pair_sees_no_later_token,
+        pair_computes_only_what_is_asked,
         pair_reads_every_source_token,
         pair_reads_in_steps_as_at_once,
         pair_reorders_its_state,

@@ -141,3 +141,13 @@ def test_G8_hidden_words_are_found_from_both_sides():
     assert loss < 0.1 * first
     token_B3, middle_B = sample(200)
     assert (model.eval()(token_B3)[:, 1].argmax(-1) == middle_B).float().mean() > 0.95
+
+
+def test_only_the_tokens_that_are_asked_for_are_unembedded():
+    model, token_BN = shaken(), text()
+    asked_BN = torch.rand(token_BN.shape, generator=torch.Generator().manual_seed(3)) < 0.3
+    seen = []
+    model.fill.register_forward_hook(lambda _, inputs, __: seen.append(inputs[0].shape[:-1]))
+    torch.testing.assert_close(model(token_BN, asked_BN=asked_BN), model(token_BN)[asked_BN])
+    assert seen == [(int(asked_BN.sum()),), token_BN.shape]
+    assert model(token_BN, asked_BN=torch.zeros_like(asked_BN)).shape == (0, TOKENS)

@@ -54,6 +54,11 @@ def test_output_is_tied_to_the_embedding():
     assert model.head is None
 
 
+def test_only_what_comes_after_the_tokens_that_are_asked_for_is_told():
+    model, asked_BN = shaken(), text() % 3 == 0
+    torch.testing.assert_close(model(text(), asked_BN=asked_BN), model(text())[asked_BN], **CLOSE)
+
+
 def test_A7_the_next_token_is_told_from_the_last_vector():
     model = shaken()
     h_BND = model.features(text())

@@ -237,4 +237,5 @@ def test_source_is_encoded_once():
     with torch.no_grad():
         for piece in read.split(1, dim=1):
             model.next_logits(piece, state)
+            assert state.memory_BMD.shape == (*source.shape, 0), "its keys and values are in the cache"
     assert len(calls) == 1 and state.length == read.shape[1]

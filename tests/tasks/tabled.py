@@ -34,7 +34,7 @@ class Tabled:
     def begin(self, source_BM: Tensor) -> Rows:
         return Rows([tuple(token for token in row if token != PAD) for row in source_BM.tolist()])
 
-    def next_logits(self, read_BN: Tensor, state: Rows) -> Tensor:
+    def next_logits(self, read_BN: Tensor, state: Rows, num_last: int | None = None) -> Tensor:
         assert len(read_BN) == len(state.texts)
         self.rows_per_step.append(len(read_BN))
         steps = []
@@ -42,7 +42,7 @@ class Tabled:
             state.texts = [(*text, token) for text, token in zip(state.texts, column, strict=True)]
             rows = zip(state.sources, state.texts, strict=True)
             steps.append([list(self.logits(source, text[1:])) for source, text in rows])
-        return torch.tensor(steps, dtype=self.dtype).transpose(0, 1)
+        return torch.tensor(steps, dtype=self.dtype).transpose(0, 1)[:, -(num_last or len(steps)) :]
 
 
 def scattered(num_tokens: int, sharpness: float = 1.0, seed: int = 0) -> Logits:

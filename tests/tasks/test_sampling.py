@@ -1,5 +1,6 @@
 """Draws have the probabilities they promise, and a row's text is its own."""
 
+import itertools
 import math
 
 import pytest
@@ -121,8 +122,12 @@ def test_forbidden_tokens_are_not_drawn():
 
 
 def test_row_generators_are_unrelated():
-    firsts = {torch.rand((), generator=row_generator(*key)).item() for key in [(0, 0), (0, 1), (1, 0), (1, 1), (10, 0)]}
-    assert len(firsts) == 5
+    """Of numbers beyond 32 bits, too."""
+    firsts = {
+        torch.rand((), generator=row_generator(*key)).item()
+        for key in [*itertools.product((0, 1), repeat=2), (10, 0), (0, 1 << 32)]
+    }
+    assert len(firsts) == 6
 
 
 def test_gpt_goes_on_as_without_its_cache():
@@ -135,6 +140,21 @@ def test_gpt_goes_on_as_without_its_cache():
             for _ in range(5):
                 tokens.append(int(model(torch.tensor([tokens]))[0, -1].argmax()))
         assert text == tokens[len(prompt) :]
+
+
+@pytest.mark.parametrize("name", ["gpt", "transformer", "seq2seq"])
+def test_of_a_prompt_only_the_last_logits_are_computed(name, monkeypatch):
+    model = create(name, **{**card(name).tiny, "num_tokens": 13}).eval()
+    state = model.begin() if name == "gpt" else model.begin(torch.tensor([[5, 6, END]]))
+    unembedded, plain = [], model.next_logits
+
+    def next_logits(*given, **how):
+        unembedded.append(plain(*given, **how))
+        return unembedded[-1]
+
+    monkeypatch.setattr(model, "next_logits", next_logits)
+    assert len(sample(model, state, [[START, 5, 6, 7]], max_length=3)[0]) == 3
+    assert [logits.shape for logits in unembedded] == [(1, 1, 13)] * 3
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ class Cache:
     def __init__(self) -> None:
         self._seen: dict[nn.Module, _Growing] = {}
         self._memory: dict[nn.Module, tuple[Tensor, Tensor]] = {}
+        self._source_B: Tensor | None = None  # the row that was projected to the memory of each row
         self._places: dict[nn.Module, Places] = {}
         self._joined: tuple[Places, Places, Places] | None = None  # those seen, those that follow, both
 
@@ -52,6 +53,7 @@ class Cache:
         other = Cache()
         other._seen = {layer: entry.copy() for layer, entry in self._seen.items()}
         other._memory, other._places = dict(self._memory), dict(self._places)
+        other._source_B = self._source_B
         return other
 
     def __deepcopy__(self, memo: dict) -> Cache:
@@ -61,10 +63,21 @@ class Cache:
         """Row b becomes the former row batch_index[b]: what beam search does when it keeps, drops or doubles a beam."""
         for entry in self._seen.values():
             entry.reorder(batch_index_B)
-        for layer, (k, v) in self._memory.items():
-            self._memory[layer] = (k.index_select(0, batch_index_B), v.index_select(0, batch_index_B))
+        self._reorder_memory(batch_index_B)
         for layer, places in self._places.items():
             self._places[layer] = places.of_samples(batch_index_B)
+
+    def _reorder_memory(self, batch_index_B: Tensor) -> None:
+        """Beams of one sentence have one memory: as long as only they change places, there is nothing to copy."""
+        if not self._memory:
+            return
+        if self._source_B is None:
+            num_rows = len(next(iter(self._memory.values()))[0])
+            self._source_B = torch.arange(num_rows, device=batch_index_B.device)
+        before_B, self._source_B = self._source_B, self._source_B.index_select(0, batch_index_B)
+        if not torch.equal(self._source_B, before_B):
+            for layer, (k, v) in self._memory.items():
+                self._memory[layer] = (k.index_select(0, batch_index_B), v.index_select(0, batch_index_B))
 
 
 class _Growing:
@@ -99,7 +112,18 @@ class _Growing:
 
     def reorder(self, batch_index_B: Tensor) -> None:
         assert self.buffers is not None
-        self.buffers = tuple(buffer.index_select(0, batch_index_B) for buffer in self.buffers)  # type: ignore
+        k, v = self.buffers
+        self.buffers = (_of_rows(k, batch_index_B, self.length), _of_rows(v, batch_index_B, self.length))
+
+
+def _of_rows(buffer: Tensor, index_B: Tensor, length: int) -> Tensor:
+    """Other rows of it, with as much room; only the `length` tokens that are there are copied."""
+    filled = buffer.narrow(-2, 0, length)
+    if torch.is_grad_enabled():
+        return filled.index_select(0, index_B)
+    room = buffer.new_empty(len(index_B), *buffer.shape[1:])
+    torch.index_select(filled, 0, index_B, out=room.narrow(-2, 0, length))
+    return room
 
 
 def _larger(buffer: Tensor, length: int, more: Tensor) -> Tensor:

@@ -5,7 +5,7 @@
 
 s says which of two sentences a token belongs to. Sizes "tiny" to "medium" are those of Turc 2019.
 
-Shape letters: B batch, N tokens, D dim, T tokens of the vocabulary, C classes.
+Shape letters: B batch, N tokens, A those that are asked for, D dim, T tokens of the vocabulary, C classes.
 """
 
 from __future__ import annotations
@@ -96,11 +96,13 @@ class Bert(nn.Module):
             if isinstance(part, nn.Linear):
                 nn.init.zeros_(part.bias)
 
-    def forward(self, token_BN: Tensor, segment_BN: Tensor | None = None) -> Tensor:
-        """Without `segment_BN` all tokens are of the first segment."""
+    def forward(self, token_BN: Tensor, segment_BN: Tensor | None = None, asked_BN: Tensor | None = None) -> Tensor:
+        """Without `segment_BN` all tokens are of the first segment; with `asked_BN`, logits (A, T) of the tokens where
+        it is True, in their order: of few among many, the others' would be most of the work.
+        """
         h_BND = self.features(token_BN, segment_BN=segment_BN)
         if self.fill is not None:
-            return self.fill(h_BND, self.embedding)
+            return self.fill(h_BND if asked_BN is None else h_BND[asked_BN], self.embedding)
         assert self.pooler is not None and self.head is not None
         return self.head(self.dropout(torch.tanh(self.pooler(h_BND[:, 0]))))
 

@@ -4,7 +4,7 @@
 
 E both embeds and unembeds. The named sizes from "small" on are those of GPT-2.
 
-Shape letters: B batch, N tokens, D dim, T tokens of the vocabulary, C classes.
+Shape letters: B batch, N tokens, A those that are asked for, D dim, T tokens of the vocabulary, C classes.
 """
 
 from __future__ import annotations
@@ -103,9 +103,12 @@ class GPT(nn.Module):
                 writes = name.endswith(("to_out", "contract"))
                 nn.init.normal_(part.weight, std=STD * (2 * depth) ** -0.5 if writes else STD)
 
-    def forward(self, token_BN: Tensor) -> Tensor:
+    def forward(self, token_BN: Tensor, asked_BN: Tensor | None = None) -> Tensor:
+        """With `asked_BN`, logits (A, T) after the tokens where it is True, in their order."""
         h_BND = self.features(token_BN)
-        return self.embedding.unembed(h_BND) if self.head is None else self.head(self._last_real(h_BND, token_BN))
+        if self.head is not None:
+            return self.head(self._last_real(h_BND, token_BN))
+        return self.embedding.unembed(h_BND if asked_BN is None else h_BND[asked_BN])
 
     def features(self, token_BN: Tensor) -> Tensor:
         """(B, N, D): what the head sees of each token; it knows those before it."""

@@ -134,8 +134,10 @@ class Seq2Seq(nn.Module):
         }
         self.decoder = one_of("query", query, decoders)()
 
-    def forward(self, source_BM: Tensor, read_BN: Tensor) -> Tensor:
-        return self.next_logits(read_BN, self.begin(source_BM))
+    def forward(self, source_BM: Tensor, read_BN: Tensor, asked_BN: Tensor | None = None) -> Tensor:
+        """With `asked_BN`, logits (A, T) after the tokens where it is True, in their order."""
+        out_BND = self._written(read_BN, self.begin(source_BM))
+        return self.tokens.scores(out_BND if asked_BN is None else out_BND[asked_BN])
 
     def begin(self, source_BM: Tensor) -> Seq2SeqState:
         valid_BM = source_BM != self.pad
@@ -147,11 +149,18 @@ class Seq2Seq(nn.Module):
             return Seq2SeqState(self._of_last_layer(state_LBD)[:, None], None, None, start)
         return Seq2SeqState(memory_BMD, valid_BM, keys_BMK, start)
 
-    def next_logits(self, read_BN: Tensor, state: Seq2SeqState) -> Tensor:
-        """(B, N, T) after each of the tokens that the state has not seen; the state has seen them then."""
+    def next_logits(self, read_BN: Tensor, state: Seq2SeqState, num_last: int | None = None) -> Tensor:
+        """(B, N, T) after each of the tokens that the state has not seen; the state has seen them then.
+
+        `num_last` computes the logits of so many at the end only.
+        """
+        out_BND = self._written(read_BN, state)
+        return self.tokens.scores(out_BND if num_last is None else out_BND[:, -num_last:])
+
+    def _written(self, read_BN: Tensor, state: Seq2SeqState) -> Tensor:
         y_BND = self.dropout(self.tokens.target(read_BN))
         out_BND, state.decoder = self.decoder(y_BND, state.decoder, state.memory_BMD, state.valid_BM, state.keys_BMK)
-        return self.tokens.scores(self.dropout(out_BND))
+        return self.dropout(out_BND)
 
     def _start(self, last: Hidden) -> Hidden:
         """The decoder's first state from the encoder's last ones; an LSTM hands over what its cells hold, too."""

@@ -2,7 +2,8 @@
 
     m = encoder(√D E x + P),   h_t = decoder(√D E y_1 … y_t + P, m),   p(y_{t+1} | y_1 … y_t, x) from E h_t
 
-Shape letters: B batch, M tokens of the source, N tokens of the target, D dim, T tokens of the target's vocabulary.
+Shape letters: B batch, M tokens of the source, N tokens of the target, A those that are asked for, D dim, T tokens of
+the target's vocabulary.
 """
 
 from __future__ import annotations
@@ -32,7 +33,10 @@ SHAW_DISTANCE = 16  # the clipping distance of the base model (Shaw 2018, sectio
 
 @dataclass
 class TransformerState:
-    """What was read, and the keys and values of the `length` target tokens so far."""
+    """What was read, and the keys and values of the `length` target tokens so far.
+
+    After the first step the cache has the keys and values of what was read, and `memory_BMD` no content (D = 0).
+    """
 
     memory_BMD: Tensor
     valid_BM: Tensor
@@ -147,9 +151,10 @@ class Transformer(nn.Module):
             norm_at_the_end(),
         )
 
-    def forward(self, source_BM: Tensor, read_BN: Tensor) -> Tensor:
-        valid_BM = source_BM != self.pad
-        return self._logits(read_BN, self.encode(source_BM), valid_BM)
+    def forward(self, source_BM: Tensor, read_BN: Tensor, asked_BN: Tensor | None = None) -> Tensor:
+        """With `asked_BN`, logits (A, T) after the tokens where it is True, in their order."""
+        y_BND = self._written(read_BN, self.encode(source_BM), source_BM != self.pad)
+        return self.tokens.scores(y_BND if asked_BN is None else y_BND[asked_BN])
 
     def encode(self, source_BM: Tensor) -> Tensor:
         """(B, M, D): what the decoder looks at."""
@@ -160,18 +165,22 @@ class Transformer(nn.Module):
     def begin(self, source_BM: Tensor) -> TransformerState:
         return TransformerState(self.encode(source_BM), source_BM != self.pad)
 
-    def next_logits(self, read_BN: Tensor, state: TransformerState) -> Tensor:
-        """(B, N, T) after each of the tokens that the state has not seen; the state has seen them then."""
-        logits_BNT = self._logits(read_BN, state.memory_BMD, state.valid_BM, state.cache, state.length)
-        state.length += read_BN.shape[1]
-        return logits_BNT
+    def next_logits(self, read_BN: Tensor, state: TransformerState, num_last: int | None = None) -> Tensor:
+        """(B, N, T) after each of the tokens that the state has not seen; the state has seen them then.
 
-    def _logits(
+        `num_last` computes the logits of so many at the end only.
+        """
+        y_BND = self._written(read_BN, state.memory_BMD, state.valid_BM, state.cache, state.length)
+        state.length += read_BN.shape[1]
+        state.memory_BMD = state.memory_BMD.new_empty(*state.valid_BM.shape, 0)
+        return self.tokens.scores(y_BND if num_last is None else y_BND[:, -num_last:])
+
+    def _written(
         self, read_BN: Tensor, memory_BMD: Tensor, valid_BM: Tensor, cache: Cache | None = None, seen: int = 0
     ) -> Tensor:
         places = line(read_BN.shape[1], start=seen, device=read_BN.device)
         y_BND = self.dropout(self.target_position(self.tokens.target(read_BN), places))
-        return self.tokens.scores(self.decoder(y_BND, memory_BMD, memory_valid_BM=valid_BM, cache=cache))
+        return self.decoder(y_BND, memory_BMD, memory_valid_BM=valid_BM, cache=cache)
 
 
 class NoPosition(nn.Module):

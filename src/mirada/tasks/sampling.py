@@ -26,7 +26,9 @@ from mirada.tasks.candidates import BROKEN, without
 class TextModel(Protocol):
     """What can be sampled: GPT, Transformer, Seq2Seq, or anything else that says which token is next."""
 
-    def next_logits(self, read_BN: Tensor, state: Any, /) -> Tensor: ...
+    def next_logits(self, read_BN: Tensor, state: Any, /, num_last: int | None = None) -> Tensor:
+        """(B, N, T), or (B, num_last, T): of the last ones that are read."""
+        ...
 
 
 def sample(model: TextModel, state: State, prompts: Sequence[Sequence[int]], **how: object) -> list[list[int]]:
@@ -102,7 +104,7 @@ def _written(
     num_read = min(map(len, prompts), default=0)
     unread = [list(prompt[:num_read]) for prompt in prompts]
     while rows:
-        logits_RT = model.next_logits(torch.tensor(unread, device=device), state)[:, -1]
+        logits_RT = model.next_logits(torch.tensor(unread, device=device), state, num_last=1)[:, -1]
         writing = [place for place, row in enumerate(rows) if len(prompts[row]) <= num_read]
         tokens = choose(logits_RT[writing], [rows[place] for place in writing])
         written = dict(zip(writing, tokens, strict=True))

@@ -1,13 +1,14 @@
-"""Predicting tokens: the next one, hidden ones, or those of a translation. Shape letters: B rows of a batch, N tokens,
-T tokens of the vocabulary, S all sequences.
+"""Predicting tokens: the next one, hidden ones, or those of a translation.
 
     loss = − (1/n) Σ_n log p(t_n),      perplexity = exp(loss)
+
+Shape letters: B rows of a batch, N tokens, A those that are asked for, T tokens of the vocabulary, S all sequences.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,8 +18,12 @@ from torch.nn import functional as F
 
 from mirada.data.batches import Batch
 from mirada.data.masked_tokens import IGNORED
+from mirada.errors import MiradaError
 from mirada.systems.word2vec import negative_sampling_loss
 from mirada.tasks.intervals import bootstrap
+
+LOGITS_AT_ONCE = 2**25  # 128 MB of float32, in evaluation
+NOTHING_ASKED = "there is no token to ask for in this part of the text; give more text, or longer ones."
 
 
 @dataclass(frozen=True)
@@ -29,6 +34,10 @@ class Tally:
     count_S: np.ndarray
     right_S: np.ndarray
     row_S: np.ndarray
+
+    def __post_init__(self) -> None:
+        if not self.count_S.sum():
+            raise MiradaError(NOTHING_ASKED)
 
     @property
     def nats(self) -> float:
@@ -41,12 +50,10 @@ class Tally:
         return {"loss": self.nats, "perplexity": perplexity(self.nats), "token_accuracy": right}
 
     def interval(self) -> tuple[float, float]:
-        """Of the nats per token, over sequences drawn anew."""
-
-        def nats(rows: np.ndarray) -> float:
-            return self.nats_S[rows].sum() / self.count_S[rows].sum()
-
-        return bootstrap(nats, len(self.nats_S))
+        """Of the nats per token, over sequences drawn anew, of those that have tokens to ask for."""
+        asked = self.count_S > 0
+        nats_S, count_S = self.nats_S[asked], self.count_S[asked]
+        return bootstrap(lambda rows: nats_S[rows].sum() / count_S[rows].sum(), len(nats_S))
 
 
 class Tokens:
@@ -57,32 +64,58 @@ class Tokens:
     def __init__(self, *, label_smoothing: float = 0.0) -> None:
         self.label_smoothing = label_smoothing
 
-    def asked(self, model: nn.Module, inputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-        """(logits_BNT, wanted_BN) of a batch."""
-        return model(inputs), targets
+    def wanted(self, targets: Tensor) -> Tensor:
+        """(B, N) tokens, IGNORED where none is asked for."""
+        return targets
+
+    def logits(self, model: nn.Module, inputs: Tensor, targets: Tensor, asked_BN: Tensor) -> Tensor:
+        """(A, T) of the tokens that are asked for, row by row."""
+        return model(inputs, asked_BN=asked_BN)
 
     def objective(self, model: nn.Module, inputs: Tensor, targets: Tensor) -> Tensor:
-        logits_BNT, wanted_BN = self.asked(model, inputs, targets)
-        return F.cross_entropy(
-            logits_BNT.flatten(0, 1), wanted_BN.flatten(), ignore_index=IGNORED, label_smoothing=self.label_smoothing
-        )
+        wanted_BN = self.wanted(targets)
+        asked_BN = wanted_BN != IGNORED
+        logits_AT = self.logits(model, inputs, targets, asked_BN)
+        return F.cross_entropy(logits_AT, wanted_BN[asked_BN], label_smoothing=self.label_smoothing)
 
     @torch.inference_mode()
     def tally(self, model: nn.Module, batches: Iterable[Batch], device: torch.device) -> Tally:
         """The model is left in evaluation mode."""
         model.eval()
-        parts: list[list[np.ndarray]] = []
-        for batch in batches:
-            logits_BNT, wanted_BN = self.asked(model, batch.inputs.to(device), batch.targets.to(device))
-            nats_BN = F.cross_entropy(logits_BNT.mT.float(), wanted_BN, ignore_index=IGNORED, reduction="none")
-            is_asked_BN = wanted_BN != IGNORED
-            right_BN = (logits_BNT.argmax(-1) == wanted_BN) & is_asked_BN
-            sums = (nats_BN.double().sum(1), is_asked_BN.sum(1), right_BN.sum(1), batch.rows)
-            parts.append([each.cpu().numpy() for each in sums])
+        parts: list[tuple[np.ndarray, ...]] = []
+        for batch, logits_AT, wanted_BN in self._pieces(model, batches, device):
+            asked_BN = wanted_BN != IGNORED
+            wanted_A = wanted_BN[asked_BN]
+            nats_BN = torch.zeros(asked_BN.shape, device=device)
+            nats_BN[asked_BN] = F.cross_entropy(logits_AT.float(), wanted_A, reduction="none")
+            right_BN = torch.zeros_like(asked_BN)
+            right_BN[asked_BN] = logits_AT.argmax(-1) == wanted_A
+            sums = (nats_BN.cpu().double().sum(1), asked_BN.sum(1), right_BN.sum(1), batch.rows)
+            parts.append(tuple(each.cpu().numpy() for each in sums))
+        if not parts:
+            raise MiradaError(NOTHING_ASKED)
         return Tally(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
+    def _pieces(
+        self, model: nn.Module, batches: Iterable[Batch], device: torch.device
+    ) -> Iterator[tuple[Batch, Tensor, Tensor]]:
+        """(some rows of a batch, their logits_AT, wanted_BN): as many rows as give LOGITS_AT_ONCE, but at least one."""
+        num_tokens = LOGITS_AT_ONCE  # of the vocabulary: not known before the first row
+        for batch in batches:
+            first = 0
+            while first < len(batch.rows):
+                asked_B = (self.wanted(batch.targets[first:]) != IGNORED).sum(1)
+                count = max(1, int((asked_B.cumsum(0) * num_tokens <= LOGITS_AT_ONCE).sum()))
+                inputs, targets, rows = (
+                    each[first : first + count] for each in (batch.inputs, batch.targets, batch.rows)
+                )
+                wanted_BN = self.wanted(targets.to(device))
+                logits_AT = self.logits(model, inputs.to(device), targets.to(device), wanted_BN != IGNORED)
+                yield Batch(inputs, targets, rows), logits_AT, wanted_BN
+                first, num_tokens = first + count, logits_AT.shape[1]
+
     def result(self, tally: Tally) -> dict:
-        """What is said about held-out text; `characters` is how many the asked tokens stand for, where all are."""
+        """What is said about held-out text."""
         low, high = tally.interval()
         return {
             "metric": self.metric,
@@ -90,7 +123,7 @@ class Tokens:
             "low": perplexity(low),
             "high": perplexity(high),
             "interval": "bootstrap over sequences, 95 %",
-            "n": len(tally.nats_S),
+            "n": int((tally.count_S > 0).sum()),
             "num_tokens_asked": int(tally.count_S.sum()),
             **tally.quick(),
         }
@@ -103,9 +136,12 @@ class Translated(Tokens):
         super().__init__(label_smoothing=label_smoothing)
         self.pad = pad
 
-    def asked(self, model: nn.Module, inputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+    def wanted(self, targets: Tensor) -> Tensor:
         wanted_BN = targets[:, 1:]
-        return model(inputs, targets[:, :-1]), wanted_BN.masked_fill(wanted_BN == self.pad, IGNORED)
+        return wanted_BN.masked_fill(wanted_BN == self.pad, IGNORED)
+
+    def logits(self, model: nn.Module, inputs: Tensor, targets: Tensor, asked_BN: Tensor) -> Tensor:
+        return model(inputs, targets[:, :-1], asked_BN=asked_BN)
 
 
 class Neighbouring:
@@ -120,6 +156,8 @@ class Neighbouring:
     def quick(self, model: nn.Module, batches: Iterable[Batch], device: torch.device) -> dict[str, float]:
         model.eval()
         scores = [model(batch.inputs.to(device), batch.targets.to(device)) for batch in batches]
+        if not scores:
+            raise MiradaError(NOTHING_ASKED)
         score_SK = torch.cat(scores).float()
         is_above_SK = score_SK[:, :1] > score_SK[:, 1:]
         return {"loss": negative_sampling_loss(score_SK).item(), "ranking": is_above_SK.double().mean().item()}

@@ -12,6 +12,10 @@ from mirada.data.text.tokeniser import Tokeniser
 from mirada.errors import MiradaError
 from mirada.tasks.sampling import stream
 
+OVERLAP = 16  # tokens that are decoded again with those after them: how one reads may depend on the ones before it
+HALF = "\ufffd"  # what a character reads of which not all bytes are there yet
+MOST_HELD = 8  # tokens that may wait for the rest of a character, which has at most four bytes
+
 
 @dataclass(frozen=True)
 class Draw:
@@ -49,15 +53,14 @@ class Writer:
         return [self.tokeniser.decode([*known, *each])[len(start) :] for each in written]
 
     def stream(self, prompt: str = "", *, max_tokens: int = 200, draw: Draw | None = None) -> Iterator[str]:
-        """One continuation, piece by piece as it is written."""
-        tokens = self._known(prompt)
-        shown = self.tokeniser.decode(tokens)
+        """One continuation, piece by piece as it is written: together they are what `write` gives."""
+        text = _Growing(self.tokeniser, self._known(prompt))
         for step in self.tokens(prompt, count=1, max_tokens=max_tokens, draw=draw):
-            tokens += [token for _, token in step]
-            text = self.tokeniser.decode(tokens)
-            if not text.endswith("\ufffd"):  # half of a character, of which the rest is still to come
-                yield text[len(shown) :]
-                shown = text
+            for _, token in step:
+                if piece := text.add(token):
+                    yield piece
+        if rest := text.rest():
+            yield rest
 
     def tokens(
         self, prompt: str, *, count: int, max_tokens: int, draw: Draw | None = None
@@ -84,7 +87,7 @@ class Writer:
                 prompts,
                 max_length=min(room, min(wanted.values())),
                 end=self.tokeniser.end,
-                numbers=[begun * count + row for row in rows],  # new noise after every new beginning
+                numbers=[(begun << 32) + row for row in rows],  # new noise after every new beginning
                 forbidden=never,
                 device=self.device,
                 **how,
@@ -116,3 +119,31 @@ class Writer:
     def _seen(self, tokens: list[int], most: int | None = None) -> list[int]:
         most = max(1, self.max_length // 2) if most is None else most
         return list(tokens) if len(tokens) < self.max_length else tokens[-most:]
+
+
+class _Growing:
+    """A text to which tokens are added. Only its last ones are decoded, from where a character was complete."""
+
+    def __init__(self, tokeniser: Tokeniser, tokens: list[int]) -> None:
+        self.tokeniser = tokeniser
+        self.tail, self.next_tail, self.num_held = list(tokens), len(tokens), 0
+        self.shown = tokeniser.decode(tokens)
+
+    def add(self, token: int) -> str:
+        """What the text reads more by it; nothing while a character is half there."""
+        self.tail.append(token)
+        self.num_held += 1
+        text = self.tokeniser.decode(self.tail)
+        return "" if text.endswith(HALF) and self.num_held < MOST_HELD else self._show(text)
+
+    def rest(self) -> str:
+        """What was held back to the end."""
+        return self._show(self.tokeniser.decode(self.tail))
+
+    def _show(self, text: str) -> str:
+        piece = text[len(self.shown) :]
+        if len(self.tail) - self.next_tail >= OVERLAP:
+            self.tail = self.tail[self.next_tail :]
+            self.next_tail, text = len(self.tail), self.tokeniser.decode(self.tail)
+        self.shown, self.num_held = text, 0
+        return piece

@@ -81,6 +81,7 @@ class State:
     loss_count: int = 0
     best: float | None = None
     best_step: int = 0
+    best_is_mean: bool = False  # the weights kept are the mean of the last evaluated ones
     stale: int = 0  # evaluations since the best one
     is_finished: bool = False
 
@@ -204,16 +205,25 @@ class Training:
         if recipe.average_last:
             self.last.add(self.kept)
             if state.is_finished and len(self.last.kept) > 1:
-                mean = self.last.mean(self.kept)
-                watched = evaluate(mean)
-                is_best = self._keep_if_best(mean, watched, metric)
-                words = "the best, and kept" if is_best else "not the best, so it is not kept"
-                log.info("mean of the last %d: %s: %s", len(self.last.kept), _described(watched), words)
+                self._try_mean(evaluate, metric)
+        if state.is_finished and state.best is None:
+            raise MiradaError(
+                f"{self.folder.path}: every evaluation gave {watched}, so there are no weights to keep; lower "
+                f"train.learning_rate (now {recipe.learning_rate:g}) or set train.clip=1.0."
+            )
+
+    def _try_mean(self, evaluate: Evaluate, metric: str) -> None:
+        """metrics.csv has a row for every evaluated step; the mean, which is of no step, stands in the state only."""
+        mean = self.last.mean(self.kept)
+        watched = evaluate(mean)
+        self.state.best_is_mean = self._keep_if_best(mean, watched, metric)
+        words = "the best, and kept" if self.state.best_is_mean else "not the best, so it is not kept"
+        log.info("mean of the last %d: %s: %s", len(self.last.kept), _described(watched), words)
 
     def _keep_if_best(self, model: nn.Module, watched: dict[str, float], metric: str) -> bool:
         state = self.state
         value = watched[metric] if self.recipe.choose_by == "metric" else -watched["loss"]
-        if state.best is not None and value <= state.best:
+        if math.isnan(value) or (state.best is not None and value <= state.best):
             return False
         state.best, state.best_step = value, state.step
         if self.accelerator.is_main_process:
