@@ -3,10 +3,45 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from mirada.cli.app import app
+from mirada.cli.growing import growing
+from mirada.cli.lines import groups_of_stdin
+from mirada.errors import MiradaError
+from mirada.tasks.translation import Translation, Translator
 from tests.verbs.text.texts import run, sources
+from tests.verbs.text.tiny_bert import tiny_bert
+from tests.verbs.text.tiny_translator import tiny_run
+
+LATIN = "uno\nni\xf1o\ndos\n".encode("latin-1")
+
+
+@pytest.fixture(scope="module")
+def translator(tmp_path_factory) -> Path:
+    return tiny_run(tmp_path_factory.mktemp("runs") / "translator")
+
+
+@pytest.fixture(scope="module")
+def filler(tmp_path_factory) -> Path:
+    return tiny_bert(tmp_path_factory.mktemp("runs") / "filler", "fill")
+
+
+@pytest.fixture(scope="module")
+def classifier(tmp_path_factory) -> Path:
+    return tiny_bert(tmp_path_factory.mktemp("runs") / "classifier", "single-label")
+
+
+def told(*texts: str) -> list[Translation]:
+    return [Translation(text, -1.0, -1.0, True) for text in texts]
 
 
 def test_check_tells_what_a_text_holds(mirada):
@@ -37,19 +72,133 @@ def test_translate_gives_scores_and_several_ways(mirada):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--n-best", 5, "--beam", 2], "n_best=5 with beam=2"),
+        (["--n-best", 5, "--beam", 2], "--n-best 5 with --beam 2"),
         (["--penalty", "gnnt"], "length penalty 'gnnt' is unknown"),
     ],
 )
-def test_impossible_searches_are_refused(mirada, options, said):
-    ended = mirada("translate", run("pairs"), *options, input="one\n")
+def test_impossible_searches_are_refused_before_a_line_is_waited_for(mirada, translator, monkeypatch, options, said):
+    monkeypatch.setattr("mirada.cli.lines.groups_of_stdin", unasked)
+    ended = mirada("translate", translator, *options, input="one\n")
     assert ended.exit_code == 2 and said in ended.stderr
 
 
-def test_a_file_that_is_no_text_is_refused(mirada, tmp_path):
-    (tmp_path / "latin.txt").write_bytes("niño\n".encode("latin-1"))
-    ended = mirada("translate", run("pairs"), tmp_path / "latin.txt")
-    assert ended.exit_code == 2 and "is not UTF-8 at byte 2" in ended.stderr
+def unasked(most):
+    raise AssertionError("a line was waited for")
+
+
+def test_a_file_that_is_no_text_is_refused(mirada, translator, tmp_path):
+    (tmp_path / "latin.txt").write_bytes(LATIN)
+    ended = mirada("translate", translator, tmp_path / "latin.txt")
+    assert ended.exit_code == 2 and "not UTF-8 at byte 6 (0xF1, line 2)" in ended.stderr
+
+
+@pytest.mark.parametrize("verb", ["translate", "fill", "predict"])
+def test_bytes_on_stdin_that_are_no_text_are_refused_with_their_line(verb, translator, filler):
+    words = {"translate": [translator, "--beam", 1], "fill": [filler, "-"], "predict": [filler, "-"]}[verb]
+    ended = CliRunner().invoke(app, [verb, *map(str, words)], input=LATIN)
+    assert ended.exit_code == 2 and "stdin: line 2 is not UTF-8 (0xF1)" in ended.stderr
+    assert len(ended.stdout.splitlines()) == (verb == "translate")  # what came before is answered
+
+
+def test_lines_of_stdin_end_in_line_ends_only(monkeypatch):
+    read, write = os.pipe()
+    with open(read, encoding="utf-8") as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        os.write(write, "\ufeffone\u2028two\r\n\nthr".encode())
+        groups = groups_of_stdin(5)
+        lines = next(groups)  # while the pipe is open
+        os.write(write, b"ee")
+        os.close(write)
+        assert [*lines, *(line for group in groups for line in group)] == ["one\u2028two", "", "three"]
+
+
+def test_a_stdin_that_cannot_be_read_is_refused(monkeypatch, tmp_path):
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(MiradaError, match="stdin: is closed"):
+        next(groups_of_stdin(1))
+    with open(tmp_path / "to_write", "w") as file:
+        monkeypatch.setattr(sys, "stdin", file)
+        with pytest.raises(MiradaError, match="stdin: cannot be read"):
+            next(groups_of_stdin(1))
+
+
+def test_leaving_while_stdin_is_open_is_no_crash():
+    program = "from mirada.cli.lines import groups_of_stdin; print(next(groups_of_stdin(1))); raise SystemExit(3)"
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as child:
+        assert child.stdin and child.stdout and child.stderr
+        child.stdin.write(b"one\n")
+        child.stdin.flush()
+        assert child.wait(timeout=100) == 3  # not -SIGABRT
+        assert child.stdout.read() == b"['one']\n" and child.stderr.read() == b""
+
+
+def test_every_sentence_has_its_lines(mirada, translator, monkeypatch, tmp_path):
+    found = {"a": told("x\ny", "z"), "b": told("w"), "": told("")}
+    monkeypatch.setattr(Translator, "translate", lambda self, texts, **how: [found[text] for text in texts])
+    ended = mirada("translate", translator, "--n-best", 2, input="a\n\nb\n")
+    assert ended.stdout == "x y\nz\n\n\nw\n\n"
+    assert mirada("translate", translator, "--n-best", 2, "-o", tmp_path / "o", input="a\n\nb\n").stdout == ""
+    assert (tmp_path / "o").read_text() == ended.stdout and [file.name for file in tmp_path.glob("o*")] == ["o"]
+
+
+def grow(path: Path, lines: list[str], ends: Callable[[], None] = lambda: None) -> None:
+    with growing(path) as add:
+        for line in lines:
+            add(line)
+        ends()
+
+
+def fail() -> None:
+    raise MiradaError("no more")
+
+
+def test_a_file_grows_beside_and_takes_its_name_when_it_is_whole(tmp_path):
+    path = tmp_path / "new" / "out.txt"
+    seen: list[str] = []
+    grow(path, ["uno", "dós"], lambda: seen.append(path.with_name("out.txt.partial").read_text("utf-8")))
+    assert seen == ["uno\ndós\n"] == [path.read_text("utf-8")]
+    with pytest.raises(MiradaError, match="no more"):
+        grow(path, ["tres"], fail)
+    assert path.read_text("utf-8") == "uno\ndós\n" and list(path.parent.iterdir()) == [path]
+
+
+def test_stopping_a_growing_file_leaves_what_is_finished(tmp_path, capsys):
+    partial = tmp_path / "out.txt.partial"
+    with pytest.raises(KeyboardInterrupt):
+        grow(tmp_path / "out.txt", ["uno"], lambda: signal.raise_signal(signal.SIGINT))
+    assert partial.read_text() == "uno\n" and not (tmp_path / "out.txt").exists()
+    assert f"the lines that are finished are in {partial}" in capsys.readouterr().err
+
+
+def test_a_file_that_cannot_grow_is_refused_at_once(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(MiradaError, match="is a folder"):
+        grow(tmp_path, [])
+    with pytest.raises(MiradaError, match="cannot be written"):
+        grow(tmp_path / "file" / "below", [])
+
+
+def test_a_line_without_a_blank_does_not_end_the_stream(mirada, filler):
+    ended = mirada("fill", filler, "-", "--top", 1, input="one ___\ntwo\n___ six ___\n")
+    assert ended.exit_code == 2 and len(ended.stdout.splitlines()) == 3
+    assert ended.stderr.startswith("mirada: stdin: line 2: 'two': has no blank") and ended.stderr.count("\n") == 1
+
+
+def test_predict_keeps_the_row_of_every_line_of_stdin(mirada, classifier, filler):
+    Path("notes.txt").write_text("one\ntwo\n", "utf-8")
+    ended = mirada("predict", classifier, "-", "-o", "out.jsonl", input="one\n\nnotes.txt\n")
+    assert ended.exit_code == 0, ended.stderr
+    rows = [json.loads(line) for line in Path("out.jsonl").read_text("utf-8").splitlines()]
+    assert [row["name"] for row in rows] == ["one", "", "notes.txt"] and all(row["predicted"] for row in rows)
+    assert "no texts are given" in mirada("predict", classifier, "-", input="").stderr
+    ended = mirada("predict", filler, "-", input="one ___\ntwo\n")
+    assert "no answer" in ended.stdout and "1 of 2 texts have no answer" in ended.stderr
+
+
+def test_the_help_of_predict_speaks_of_texts(mirada):
+    assert "text per line" in " ".join(mirada("predict", "--help").stdout.replace("│", " ").split())
 
 
 def test_generate_writes_on(mirada, tmp_path):
