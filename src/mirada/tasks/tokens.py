@@ -83,14 +83,14 @@ class Tokens:
         """The model is left in evaluation mode."""
         model.eval()
         parts: list[tuple[np.ndarray, ...]] = []
-        for batch, logits_AT, wanted_BN in self._pieces(model, batches, device):
+        for rows_B, logits_AT, wanted_BN in self._pieces(model, batches, device):
             asked_BN = wanted_BN != IGNORED
             wanted_A = wanted_BN[asked_BN]
             nats_BN = torch.zeros(asked_BN.shape, device=device)
             nats_BN[asked_BN] = F.cross_entropy(logits_AT.float(), wanted_A, reduction="none")
             right_BN = torch.zeros_like(asked_BN)
             right_BN[asked_BN] = logits_AT.argmax(-1) == wanted_A
-            sums = (nats_BN.cpu().double().sum(1), asked_BN.sum(1), right_BN.sum(1), batch.rows)
+            sums = (nats_BN.cpu().double().sum(1), asked_BN.sum(1), right_BN.sum(1), rows_B)
             parts.append(tuple(each.cpu().numpy() for each in sums))
         if not parts:
             raise MiradaError(NOTHING_ASKED)
@@ -98,20 +98,19 @@ class Tokens:
 
     def _pieces(
         self, model: nn.Module, batches: Iterable[Batch], device: torch.device
-    ) -> Iterator[tuple[Batch, Tensor, Tensor]]:
-        """(some rows of a batch, their logits_AT, wanted_BN): as many rows as give LOGITS_AT_ONCE, but at least one."""
+    ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        """(rows_B, logits_AT, wanted_BN) of as many rows of a batch as give LOGITS_AT_ONCE, but at least of one."""
         num_tokens = LOGITS_AT_ONCE  # of the vocabulary: not known before the first row
         for batch in batches:
             first = 0
             while first < len(batch.rows):
                 asked_B = (self.wanted(batch.targets[first:]) != IGNORED).sum(1)
                 count = max(1, int((asked_B.cumsum(0) * num_tokens <= LOGITS_AT_ONCE).sum()))
-                inputs, targets, rows = (
-                    each[first : first + count] for each in (batch.inputs, batch.targets, batch.rows)
-                )
-                wanted_BN = self.wanted(targets.to(device))
-                logits_AT = self.logits(model, inputs.to(device), targets.to(device), wanted_BN != IGNORED)
-                yield Batch(inputs, targets, rows), logits_AT, wanted_BN
+                some = slice(first, first + count)
+                inputs, targets = batch.inputs[some].to(device), batch.targets[some].to(device)
+                wanted_BN = self.wanted(targets)
+                logits_AT = self.logits(model, inputs, targets, wanted_BN != IGNORED)
+                yield batch.rows[some], logits_AT, wanted_BN
                 first, num_tokens = first + count, logits_AT.shape[1]
 
     def result(self, tally: Tally) -> dict:
