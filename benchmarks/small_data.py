@@ -9,7 +9,8 @@
 A step of each contender on each data set is timed once, on two threads of an idle machine, and the time is kept in
 benchmarks/results/small_data_steps.json: minutes become steps by it. One job is one training of so many steps, in its
 own process with one thread, two at a time: that ends in the same place as two threads would, and a busy neighbour
-makes it later but not worse. Finished jobs are appended to benchmarks/results/small_data.jsonl and not run again.
+makes it later but not worse. Finished jobs are appended to benchmarks/results/small_data.jsonl and not run again; one
+that was stopped goes on from its run folder in benchmarks/runs.
 Seconds of a curve are steps times the calibrated time of a step.
 """
 
@@ -18,9 +19,9 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import shutil
 import statistics
 import sys
-import tempfile
 from pathlib import Path
 
 import torch
@@ -33,6 +34,7 @@ from benchmarks.jobs import (
     DATA,
     PETS,
     RESULTS,
+    RUNS,
     Lines,
     append_line,
     read_lines,
@@ -47,8 +49,9 @@ from mirada.config.load import merge, parse_settings, read_preset, resolve
 from mirada.data import TrainBatches
 from mirada.tasks.image import Task
 from mirada.train.budget import seconds_per_step
+from mirada.train.folder import RunFolder
 from mirada.verbs.prepare import open_table, prepare
-from mirada.verbs.train import train
+from mirada.verbs.train import resume, train
 
 RESULTS_FILE = RESULTS / "small_data.jsonl"
 STEPS_FILE = RESULTS / "small_data_steps.json"
@@ -111,6 +114,7 @@ def main() -> None:
     if not args.table:
         pairs = [(d, c) for d in args.datasets for c in args.contenders if is_there(d)]
         for dataset in dict.fromkeys(dataset for dataset, _ in pairs):
+            source_of(dataset)  # unpacked before two jobs would do so at once
             calibrate(dataset, args.contenders)
         if not args.calibrate:
             keys = [key_of(d, c, args.minutes, seed) for seed in args.seeds for d, c in pairs]
@@ -151,29 +155,28 @@ def run_job(key: dict) -> None:
     dataset, contender = key["dataset"], key["contender"]
     seconds = calibrated()[steps_key(key)]["seconds_per_step"]
     steps = round(60 * key["minutes"] / seconds)
-    watcher = Lines(f"{dataset} {contender} {key['minutes']:g} min, seed {key['seed']}")
-    with tempfile.TemporaryDirectory() as folder:
+    name = f"{dataset} {contender} {key['minutes']:g} min, seed {key['seed']}"
+    watcher, folder = Lines(name), RunFolder(RUNS / "small_data" / f"{name.replace(',', '')}, {key['settings']}")
+    if folder.config.exists():
+        run = resume(folder.path, watcher=watcher)
+    else:
         settings = [*settings_of(dataset, contender), f"train.seed={key['seed']}", f"train.steps={steps}"]
-        run = train(
-            source_of(dataset, Path(folder)),
-            preset=DATASETS[dataset]["preset"],
-            settings=settings,
-            out=Path(folder) / "run",
-            watcher=watcher,
-        )
-        result = run.read_result()
-        job = {
-            **key,
-            "accuracy": result["accuracy"],
-            "n": result["n"],
-            "steps": steps,
-            "seconds_per_step": seconds,
-            "seconds_on_one_thread": result["seconds_training"],
-            "epochs": result["samples_seen"] / run.read_data()["num_images"]["train"],
-            "num_parameters": result["num_parameters"],
-            "curve": [[round(int(row["step"]) * seconds, 2), float(row["val_accuracy"])] for row in run.read_metrics()],
-        }
+        preset = DATASETS[dataset]["preset"]
+        run = train(source_of(dataset), preset=preset, settings=settings, out=folder.path, watcher=watcher)
+    result = run.read_result()
+    job = {
+        **key,
+        "accuracy": result["accuracy"],
+        "n": result["n"],
+        "steps": steps,
+        "seconds_per_step": seconds,
+        "seconds_on_one_thread": result["seconds_training"],
+        "epochs": result["samples_seen"] / run.read_data()["num_images"]["train"],
+        "num_parameters": result["num_parameters"],
+        "curve": [[round(int(row["step"]) * seconds, 2), float(row["val_accuracy"])] for row in run.read_metrics()],
+    }
     append_line(RESULTS_FILE, job)
+    shutil.rmtree(run.path)
     watcher.says(f"test accuracy {job['accuracy']:.4f}")
 
 
@@ -185,12 +188,10 @@ def calibrate(dataset: str, contenders: list[str]) -> None:
         return
     busy = require_idle()
     times: dict[str, list[float]] = {contender: [] for contender in missing}
-    with tempfile.TemporaryDirectory() as folder:
-        source = source_of(dataset, Path(folder))
-        stages = {contender: ready(source, dataset, contender) for contender in missing}
-        for _ in range(CALIBRATION_ROUNDS):
-            for contender, (model, task, batches) in stages.items():
-                times[contender].append(seconds_per_step(model, task, batches, torch.device("cpu"), 1))
+    stages = {contender: ready(source_of(dataset), dataset, contender) for contender in missing}
+    for _ in range(CALIBRATION_ROUNDS):
+        for contender, (model, task, batches) in stages.items():
+            times[contender].append(seconds_per_step(model, task, batches, torch.device("cpu"), 1))
     for contender, found in times.items():
         entry = {"seconds_per_step": statistics.median(found), "rounds": [round(seconds, 5) for seconds in found]}
         entry |= {"threads": torch.get_num_threads(), "busy_before": round(busy, 3)}
@@ -207,8 +208,12 @@ def ready(source: Path, dataset: str, contender: str) -> tuple[nn.Module, Task, 
     return model, prepared.task(config), prepared.training(config)
 
 
-def source_of(dataset: str, folder: Path) -> Path:
-    return unpack_pets(folder) if dataset == "pets" else DATASETS[dataset]["source"]
+def source_of(dataset: str) -> Path:
+    """Of the pets, which lie in an archive, the table of its files, unpacked once."""
+    if dataset != "pets":
+        return DATASETS[dataset]["source"]
+    table = RUNS / "data" / "pets.csv"
+    return table if table.exists() else unpack_pets(table.parent)
 
 
 def read_jobs() -> list[dict]:
