@@ -19,6 +19,7 @@ from mirada.data.text.table import TextTable
 from mirada.data.text.tokeniser import Tokeniser
 from mirada.errors import MiradaError
 from mirada.tasks.objective import Objective
+from mirada.train.files import write_text
 from mirada.train.folder import RunFolder
 
 SETTINGS_OF_IMAGES = {
@@ -114,7 +115,7 @@ class PreparedText:
 
     def save(self, folder: RunFolder) -> None:
         """What the run needs besides data.json."""
-        self.tokeniser.save(folder.tokeniser)
+        write_text(folder.tokeniser, self.tokeniser.to_text())
 
     def arguments(self) -> dict:
         """What the data decides of a system."""

@@ -19,6 +19,7 @@ from mirada.data.text.tokeniser import Tokeniser
 from mirada.tasks.bleu import quick_scores, require_sacrebleu, scores
 from mirada.tasks.tokens import Tokens, Translated
 from mirada.tasks.translation import Translator
+from mirada.train.files import write_text
 from mirada.train.folder import RunFolder
 from mirada.verbs.text.prepared import PreparedText, learn
 
@@ -65,7 +66,7 @@ class PreparedPairs(PreparedText):
     def save(self, folder: RunFolder) -> None:
         super().save(folder)
         if self.known_target is not None:
-            self.known_target.save(folder.target_tokeniser)
+            write_text(folder.target_tokeniser, self.known_target.to_text())
 
     def translations(self, side: str) -> list[str]:
         assert self.table.targets is not None
