@@ -6,6 +6,7 @@ import csv
 import json
 import math
 import shutil
+from pathlib import Path
 
 import pytest
 import torch
@@ -23,8 +24,9 @@ METRIC = {"pairs": "bleu", "book": "perplexity", "lines": "perplexity", "labels"
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_run_has_its_result_its_tokeniser_and_its_report(kind):
-    folder = run(kind)
+def test_a_run_has_its_result_its_tokeniser_and_its_report(kind, tmp_path):
+    folder = Path(shutil.copytree(run(kind), tmp_path / "run"))
+    mirada.report(folder)  # where the shared run was made by a test that leaves the page out, it has none
     result = json.loads((folder / "result.json").read_text())
     assert result["metric"] == METRIC[kind] and result["low"] <= result["value"] <= result["high"]
     assert math.isfinite(result["majority"]) and result["samples_seen"] > 0
