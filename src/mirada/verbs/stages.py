@@ -141,6 +141,7 @@ def _facts(config: Config, state: State, num_parameters: int) -> dict:
         "seconds_training": round(state.seconds, 3),
         "samples_seen": state.samples,
         "best_step": state.best_step,
+        "best_is_mean": state.best_is_mean,
         "steps": state.step,
     }
 
