@@ -1,13 +1,17 @@
 """BERT: counts, start, heads, segments, padding, features of layers, hidden words that are found from both sides."""
 
+from functools import partial
+
 import pytest
 import torch
 from torch.nn import functional as F
 
 from mirada.errors import MiradaError
-from mirada.systems import Bert, card, create
+from mirada.systems import create
+from tests.systems import tiny_text
+from tests.systems.tiny_text import TOKENS, text
 
-TOKENS, MASK = 13, 4
+MASK = 4
 HEAD = 3  # classes
 # The encoder with its pooler, as published, and the encoder with its output for hidden tokens.
 POOLED = {"base": (768, 109_482_240), "large": (1024, 335_141_888), "tiny": (128, 4_385_920)}
@@ -31,21 +35,7 @@ def test_parameters_with_the_output_for_hidden_tokens(size, number):
         assert count(create("bert", size, num_tokens=30_522)) == number
 
 
-def make(**arguments) -> Bert:
-    torch.manual_seed(7)
-    return create("bert", **{"num_tokens": TOKENS, **card("bert").tiny, **arguments})
-
-
-def shaken(**arguments) -> Bert:
-    model = make(**arguments)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.2)
-    return model.eval()
-
-
-def text(length: int = 11, batch: int = 3):
-    return torch.randint(1, TOKENS, (batch, length), generator=torch.Generator().manual_seed(11))
+make, shaken = partial(tiny_text.make, "bert"), partial(tiny_text.shaken, "bert")
 
 
 def test_start_is_that_of_the_published_code():

@@ -1,16 +1,20 @@
 """GPT: counts, start, causality, padding, decoding with and without a cache, lengths, a paragraph learned by heart."""
 
+from functools import partial
+
 import pytest
 import torch
 from torch.nn import functional as F
 
 from mirada.core import Band
 from mirada.errors import MiradaError
-from mirada.systems import GPT, card, create
+from mirada.systems import create
+from tests.systems import tiny_text
+from tests.systems.tiny_text import TOKENS, text
 
 PUBLISHED = {"small": 124_439_808, "medium": 354_823_168, "large": 774_030_080, "xl": 1_557_611_200}
 POSITIONS = ("learned", "rotary", "sinusoidal")
-TOKENS, CLOSE = 13, {"atol": 1e-5, "rtol": 1e-5}
+CLOSE = {"atol": 1e-5, "rtol": 1e-5}
 
 
 @pytest.mark.parametrize(("size", "count"), PUBLISHED.items())
@@ -20,21 +24,7 @@ def test_parameters_are_those_of_gpt2(size, count):
     assert sum(parameter.numel() for parameter in model.parameters()) == count
 
 
-def make(**arguments) -> GPT:
-    torch.manual_seed(7)
-    return create("gpt", **{"num_tokens": TOKENS, **card("gpt").tiny, **arguments})
-
-
-def shaken(**arguments) -> GPT:
-    model = make(**arguments)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.2)
-    return model.eval()
-
-
-def text(length: int = 11, batch: int = 3):
-    return torch.randint(1, TOKENS, (batch, length), generator=torch.Generator().manual_seed(11))
+make, shaken = partial(tiny_text.make, "gpt"), partial(tiny_text.shaken, "gpt")
 
 
 def test_start_is_that_of_gpt2():

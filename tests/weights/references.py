@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import torch
+from safetensors.torch import save_file
 from torch import Tensor, nn
 
+from mirada.systems import create
 from mirada.weights import Checkpoint, read_checkpoint
+from mirada.weights.registered import layout_for
 
 SHAPE = {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 40}
 
@@ -23,6 +27,16 @@ def shaken(model: nn.Module) -> nn.Module:
 def saved(model: nn.Module, folder: Path) -> Checkpoint:
     model.save_pretrained(folder)
     return read_checkpoint(folder)
+
+
+def written(system: str, arguments: dict, folder: Path) -> nn.Module:
+    """A model of ours with random weights, saved as transformers names it."""
+    ours, layout = shaken(create(system, **arguments)), layout_for(system, "transformers")
+    tensors = {name: tensor.contiguous() for name, tensor in layout.to_theirs(ours.state_dict(), arguments).items()}
+    save_file(tensors, folder / "model.safetensors", {"format": "pt"})
+    labels = {"id2label": {str(i): f"c{i}" for i in range(arguments.get("num_classes") or 2)}}
+    (folder / "config.json").write_text(json.dumps(layout.config(arguments) | labels), "utf-8")
+    return ours
 
 
 def output_and_gradient(model: nn.Module, images_BCHW: Tensor, **context: object) -> tuple[Tensor, Tensor]:

@@ -1,7 +1,5 @@
 """BERT of transformers through our loader: the same outputs and gradients, old names, and the way back."""
 
-import json
-
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
@@ -10,8 +8,8 @@ from transformers import BertConfig, BertForMaskedLM, BertForPreTraining, BertFo
 from mirada.errors import MiradaError
 from mirada.systems import create
 from mirada.systems.registry import all_arguments
-from mirada.weights import layout_for, load_adapted, read_checkpoint
-from tests.weights.references import SHAPE, saved, shaken
+from mirada.weights import load_adapted, read_checkpoint
+from tests.weights.references import SHAPE, saved, shaken, written
 
 TOKENS, PAD, CLOSE = 13, 1, {"atol": 1e-5, "rtol": 1e-5}
 KINDS = [BertForMaskedLM, BertForSequenceClassification]
@@ -123,11 +121,7 @@ def test_bare_model_lacks_the_output_for_hidden_tokens_only(tmp_path):
 def test_what_we_save_transformers_loads(kind, num_classes, tmp_path):
     given = {"num_tokens": TOKENS, "pad": PAD, "dim": 24, "depth": 2, "num_heads": 3, "max_length": 19}
     arguments = all_arguments("bert", **given, num_classes=num_classes)
-    ours, layout = shaken(create("bert", **arguments)), layout_for("bert", "transformers")
-    tensors = {n: t.contiguous() for n, t in layout.to_theirs(ours.state_dict(), arguments).items()}
-    save_file(tensors, tmp_path / "model.safetensors", {"format": "pt"})
-    labels = {"id2label": {str(i): f"c{i}" for i in range(num_classes or 2)}}
-    (tmp_path / "config.json").write_text(json.dumps(layout.config(arguments) | labels), "utf-8")
+    ours = written("bert", arguments, tmp_path)
     theirs, info = kind.from_pretrained(tmp_path, output_loading_info=True)
     assert not info["missing_keys"] and not info["unexpected_keys"]
     assert_same(ours, theirs.eval())

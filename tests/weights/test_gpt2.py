@@ -1,7 +1,5 @@
 """GPT-2 of transformers through our loader: the same outputs and gradients, old files, and the way back."""
 
-import json
-
 import pytest
 import torch
 from safetensors.torch import save_file
@@ -11,7 +9,7 @@ from mirada.errors import MiradaError
 from mirada.systems import create
 from mirada.systems.registry import all_arguments
 from mirada.weights import layout_for, load_adapted, read_checkpoint
-from tests.weights.references import saved, shaken
+from tests.weights.references import saved, shaken, written
 
 TOKENS, PAD, CLOSE = 13, 12, {"atol": 1e-5, "rtol": 1e-5}
 SHAPE = {
@@ -101,11 +99,7 @@ def test_what_we_save_transformers_loads(tmp_path):
     given = {"num_tokens": TOKENS, "pad": PAD, "dim": 24, "depth": 2, "num_heads": 3, "max_length": 19}
     for kind, num_classes in ((GPT2LMHeadModel, None), (GPT2ForSequenceClassification, 5)):
         arguments = all_arguments("gpt", **given, num_classes=num_classes)
-        ours, layout = shaken(create("gpt", **arguments)), layout_for("gpt", "transformers")
-        tensors = {n: t.contiguous() for n, t in layout.to_theirs(ours.state_dict(), arguments).items()}
-        save_file(tensors, tmp_path / "model.safetensors", {"format": "pt"})
-        labels = {"id2label": {str(i): f"c{i}" for i in range(num_classes or 2)}}
-        (tmp_path / "config.json").write_text(json.dumps(layout.config(arguments) | labels), "utf-8")
+        ours = written("gpt", arguments, tmp_path)
         theirs, info = kind.from_pretrained(tmp_path, output_loading_info=True)
         assert not info["missing_keys"] and not info["unexpected_keys"]
         assert_same(ours, theirs.eval())

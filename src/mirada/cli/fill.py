@@ -38,7 +38,7 @@ def fill(
     start_logging(log_level, verbose, quiet)
     from mirada.cli.failures import USER_ERROR
     from mirada.cli.lines import groups_of_stdin
-    from mirada.verbs.translate import text_run
+    from mirada.verbs.text.trained import text_run
 
     filler = text_run(run, device or "auto").filler
     num_refused = 0

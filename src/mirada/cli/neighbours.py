@@ -30,7 +30,7 @@ def neighbours(
       mirada neighbours runs/word2vec-corpus king --minus man --plus woman
     """
     start_logging(log_level, verbose, quiet)
-    from mirada.verbs.translate import text_run
+    from mirada.verbs.text.trained import text_run
 
     if (minus is None) != (plus is None):
         raise MiradaError("an analogy has both --minus and --plus; give the other one too, or none.")

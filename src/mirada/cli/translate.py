@@ -58,7 +58,7 @@ def translate(
     from mirada.cli.growing import growing
     from mirada.cli.lines import groups
     from mirada.tasks.length_penalty import LengthPenalty
-    from mirada.verbs.translate import text_run
+    from mirada.verbs.text.trained import text_run
 
     how = {"beam": beam, "n_best": n_best, "max_length": max_length, "batch_size": batch_size}
     weighed = LengthPenalty(penalty, alpha)

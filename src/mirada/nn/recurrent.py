@@ -24,6 +24,7 @@ from mirada.core import Attend
 from mirada.errors import MiradaError
 
 Hidden = Tensor | tuple[Tensor, Tensor]  # (B, D), or the LSTM's pair (state, cell)
+Look = Callable[[Tensor], Tensor]  # queries (B, N, D) → contexts (B, N, D)
 MakeCell = Callable[[int, int], nn.Module]  # in_dim, dim → a cell (x_BD, hidden) → hidden: nn.GRUCell, nn.LSTMCell, …
 
 
@@ -130,17 +131,6 @@ class RecurrentDecoder(nn.Module):
         keys_B1MK = memory_B1MD if keys_BMK is None else keys_BMK[:, None]
         return self.attend(query_BND[:, None], keys_B1MK, memory_B1MD, valid_BM=valid_BM)[:, 0]
 
-    def step(
-        self,
-        x_BD: Tensor,
-        state: DecoderState,
-        memory_BMD: Tensor,
-        valid_BM: Tensor | None = None,
-        keys_BMK: Tensor | None = None,
-    ) -> tuple[Tensor, DecoderState]:
-        """One token in, one output and the next state out."""
-        raise NotImplementedError
-
     def forward(
         self,
         x_BND: Tensor,
@@ -150,11 +140,15 @@ class RecurrentDecoder(nn.Module):
         keys_BMK: Tensor | None = None,
     ) -> tuple[Tensor, DecoderState]:
         """All steps with given inputs (teacher forcing); `valid_BM` is True for real tokens of the memory."""
-        outputs = []
-        for x_BD in x_BND.unbind(1):
-            out_BD, state = self.step(x_BD, state, memory_BMD, valid_BM, keys_BMK)
-            outputs.append(out_BD)
-        return torch.stack(outputs, dim=1), state
+        return self.steps(x_BND, state, lambda query_BND: self.look_all(query_BND, memory_BMD, valid_BM, keys_BMK))
+
+    def step(self, x_BD: Tensor, state: DecoderState, *memory: Tensor | None) -> tuple[Tensor, DecoderState]:
+        """One token in, one output and the next state out; `memory` as in `forward`."""
+        out_B1D, state = self(x_BD[:, None], state, *memory)
+        return out_B1D[:, 0], state
+
+    def steps(self, x_BND: Tensor, state: DecoderState, look: Look) -> tuple[Tensor, DecoderState]:
+        raise NotImplementedError
 
 
 class BahdanauDecoder(RecurrentDecoder):
@@ -168,28 +162,10 @@ class BahdanauDecoder(RecurrentDecoder):
     ) -> None:
         super().__init__(cell(in_dim + memory_dim, dim), attend, dim + memory_dim + in_dim, dim)
 
-    def step(
-        self,
-        x_BD: Tensor,
-        state: DecoderState,
-        memory_BMD: Tensor,
-        valid_BM: Tensor | None = None,
-        keys_BMK: Tensor | None = None,
-    ) -> tuple[Tensor, DecoderState]:
-        out_B1D, state = self(x_BD[:, None], state, memory_BMD, valid_BM, keys_BMK)
-        return out_B1D[:, 0], state
-
-    def forward(
-        self,
-        x_BND: Tensor,
-        state: DecoderState,
-        memory_BMD: Tensor,
-        valid_BM: Tensor | None = None,
-        keys_BMK: Tensor | None = None,
-    ) -> tuple[Tensor, DecoderState]:
+    def steps(self, x_BND: Tensor, state: DecoderState, look: Look) -> tuple[Tensor, DecoderState]:
         hidden, reads = state.hidden, []
         for x_BD in x_BND.unbind(1):
-            context_BD = self.look(state_of(hidden), memory_BMD, valid_BM, keys_BMK)
+            context_BD = look(state_of(hidden)[:, None])[:, 0]
             hidden = self.cell(torch.cat([x_BD, context_BD], dim=-1), hidden)
             reads.append(torch.cat([state_of(hidden), context_BD, x_BD], dim=-1))
         # No step depends on an earlier output: all are computed at once.
@@ -216,38 +192,23 @@ class LuongDecoder(RecurrentDecoder):
         super().__init__(cell(in_dim + dim if input_feeding else in_dim, dim), attend, memory_dim + dim, dim)
         self.input_feeding = input_feeding
 
-    def step(
-        self,
-        x_BD: Tensor,
-        state: DecoderState,
-        memory_BMD: Tensor,
-        valid_BM: Tensor | None = None,
-        keys_BMK: Tensor | None = None,
-    ) -> tuple[Tensor, DecoderState]:
-        read_BD = torch.cat([x_BD, state.fed_BD], dim=-1) if self.input_feeding else x_BD
-        hidden = self.cell(read_BD, state.hidden)
-        context_BD = self.look(state_of(hidden), memory_BMD, valid_BM, keys_BMK)
-        out_BD = torch.tanh(self.to_out(torch.cat([context_BD, state_of(hidden)], dim=-1)))
-        return out_BD, DecoderState(hidden, out_BD)
-
-    def forward(
-        self,
-        x_BND: Tensor,
-        state: DecoderState,
-        memory_BMD: Tensor,
-        valid_BM: Tensor | None = None,
-        keys_BMK: Tensor | None = None,
-    ) -> tuple[Tensor, DecoderState]:
-        if self.input_feeding:
-            return super().forward(x_BND, state, memory_BMD, valid_BM, keys_BMK)
-        hidden, states = state.hidden, []
+    def steps(self, x_BND: Tensor, state: DecoderState, look: Look) -> tuple[Tensor, DecoderState]:
+        if not self.input_feeding:
+            hidden, states = state.hidden, []
+            for x_BD in x_BND.unbind(1):
+                hidden = self.cell(x_BD, hidden)
+                states.append(state_of(hidden))
+            out_BND = self._output(torch.stack(states, dim=1), look)
+            return out_BND, DecoderState(hidden, out_BND[:, -1])
+        outputs = []
         for x_BD in x_BND.unbind(1):
-            hidden = self.cell(x_BD, hidden)
-            states.append(state_of(hidden))
-        state_BND = torch.stack(states, dim=1)
-        context_BND = self.look_all(state_BND, memory_BMD, valid_BM, keys_BMK)
-        out_BND = torch.tanh(self.to_out(torch.cat([context_BND, state_BND], dim=-1)))
-        return out_BND, DecoderState(hidden, out_BND[:, -1])
+            hidden = self.cell(torch.cat([x_BD, state.fed_BD], dim=-1), state.hidden)
+            state = DecoderState(hidden, self._output(state_of(hidden)[:, None], look)[:, 0])
+            outputs.append(state.fed_BD)
+        return torch.stack(outputs, dim=1), state
+
+    def _output(self, state_BND: Tensor, look: Look) -> Tensor:
+        return torch.tanh(self.to_out(torch.cat([look(state_BND), state_BND], dim=-1)))
 
 
 def state_of(hidden: Hidden) -> Tensor:

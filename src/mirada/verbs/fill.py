@@ -7,7 +7,7 @@ from pathlib import Path
 from mirada.tasks.filling import Filled
 from mirada.train.folder import RunFolder
 from mirada.verbs.load import Trained
-from mirada.verbs.translate import text_run
+from mirada.verbs.text.trained import text_run
 
 
 def fill(run: str | Path | RunFolder | Trained, text: str, *, k: int = 5, device: str = "auto") -> list[list[Filled]]:

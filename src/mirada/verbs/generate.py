@@ -15,7 +15,7 @@ from mirada.train.folder import RunFolder
 from mirada.verbs.images import named_images, read_many
 from mirada.verbs.load import Trained, load
 from mirada.verbs.pixel_results import draw_completions, draw_samples
-from mirada.verbs.translate import text_run
+from mirada.verbs.text.trained import text_run
 
 BATCH = 64
 

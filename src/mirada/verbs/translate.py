@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from mirada.errors import MiradaError
 from mirada.tasks.length_penalty import LengthPenalty
 from mirada.tasks.translation import Translation
 from mirada.train.folder import RunFolder
-from mirada.verbs.load import Trained, load
-from mirada.verbs.text.trained import TrainedText
+from mirada.verbs.load import Trained
+from mirada.verbs.text.trained import text_run
 
 
 def translate(
@@ -40,11 +39,3 @@ def translate(
         max_length=max_length,
         batch_size=batch_size,
     )
-
-
-def text_run(run: str | Path | RunFolder | Trained, device: str = "auto") -> TrainedText:
-    """A trained model of text."""
-    trained = run if isinstance(run, Trained) else load(run, device=device)
-    if not isinstance(trained, TrainedText):
-        raise MiradaError(f"{trained.folder.path}: this model was not trained on text; `mirada train TEXT` makes one.")
-    return trained

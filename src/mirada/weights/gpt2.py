@@ -85,24 +85,31 @@ def _is_gpt2(config: Mapping[str, Any], names: Iterable[str]) -> bool:
     return is_it and config.get("model_type", "gpt2") == "gpt2"
 
 
+def encoder_entries(of_norm: str) -> tuple[Entry, ...]:
+    """What GPT-2 and Image GPT share; norms have weight and bias ("{p}"), or the "weight" alone."""
+    return (
+        Entry("transformer.wte.weight", "embedding.weight"),
+        Entry("transformer.wpe.weight", "position.weight"),
+        Entry(BLOCK + f"ln_1.{of_norm}", LAYER + f"attention.norm.{of_norm}"),
+        Entry(BLOCK + "attn.c_attn.weight", tuple(f"{part}.weight" for part in QKV), TRANSPOSED),
+        Entry(BLOCK + "attn.c_attn.bias", tuple(f"{part}.bias" for part in QKV)),
+        Entry(BLOCK + "attn.c_proj.weight", HEADS + "to_out.weight", TRANSPOSED),
+        Entry(BLOCK + "attn.c_proj.bias", HEADS + "to_out.bias"),
+        Entry(BLOCK + f"ln_2.{of_norm}", LAYER + f"mlp.norm.{of_norm}"),
+        Entry(BLOCK + "mlp.c_fc.weight", LAYER + "mlp.inner.expand.weight", TRANSPOSED),
+        Entry(BLOCK + "mlp.c_fc.bias", LAYER + "mlp.inner.expand.bias"),
+        Entry(BLOCK + "mlp.c_proj.weight", LAYER + "mlp.inner.contract.weight", TRANSPOSED),
+        Entry(BLOCK + "mlp.c_proj.bias", LAYER + "mlp.inner.contract.bias"),
+        Entry(f"transformer.ln_f.{of_norm}", f"encoder.norm.{of_norm}"),
+    )
+
+
 LAYOUTS = (
     Layout(
         system="gpt",
         origin="transformers",
         entries=(
-            Entry("transformer.wte.weight", "embedding.weight"),
-            Entry("transformer.wpe.weight", "position.weight"),
-            Entry(BLOCK + "ln_1.{p}", LAYER + "attention.norm.{p}"),
-            Entry(BLOCK + "attn.c_attn.weight", tuple(f"{part}.weight" for part in QKV), TRANSPOSED),
-            Entry(BLOCK + "attn.c_attn.bias", tuple(f"{part}.bias" for part in QKV)),
-            Entry(BLOCK + "attn.c_proj.weight", HEADS + "to_out.weight", TRANSPOSED),
-            Entry(BLOCK + "attn.c_proj.bias", HEADS + "to_out.bias"),
-            Entry(BLOCK + "ln_2.{p}", LAYER + "mlp.norm.{p}"),
-            Entry(BLOCK + "mlp.c_fc.weight", LAYER + "mlp.inner.expand.weight", TRANSPOSED),
-            Entry(BLOCK + "mlp.c_fc.bias", LAYER + "mlp.inner.expand.bias"),
-            Entry(BLOCK + "mlp.c_proj.weight", LAYER + "mlp.inner.contract.weight", TRANSPOSED),
-            Entry(BLOCK + "mlp.c_proj.bias", LAYER + "mlp.inner.contract.bias"),
-            Entry("transformer.ln_f.{p}", "encoder.norm.{p}"),
+            *encoder_entries("{p}"),
             Entry("score.weight", "head.weight"),
         ),
         recognises=_is_gpt2,

@@ -6,12 +6,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from mirada.errors import MiradaError
-from mirada.weights.layout import TRANSPOSED, Arguments, Entry, Layout, Shapes
+from mirada.weights.gpt2 import BLOCK, encoder_entries
+from mirada.weights.layout import Arguments, Entry, Layout, Shapes
 from mirada.weights.shapes import depth_of, image_size_of, num_heads_of, ratio_of, require_only
 
-BLOCK, LAYER = "transformer.h.{i}.", "encoder.layers.{i}."
-HEADS = LAYER + "attention.inner.heads."
-QKV = (HEADS + "to_q", HEADS + "to_k", HEADS + "to_v")
 PALETTE_CHANNELS = 3
 
 # What config.json may say of variants that the published models are not.
@@ -74,19 +72,7 @@ LAYOUTS = (
         system="image_gpt",
         origin="transformers",
         entries=(
-            Entry("transformer.wte.weight", "embedding.weight"),
-            Entry("transformer.wpe.weight", "position.weight"),
-            Entry(BLOCK + "ln_1.weight", LAYER + "attention.norm.weight"),
-            Entry(BLOCK + "attn.c_attn.weight", tuple(f"{part}.weight" for part in QKV), TRANSPOSED),
-            Entry(BLOCK + "attn.c_attn.bias", tuple(f"{part}.bias" for part in QKV)),
-            Entry(BLOCK + "attn.c_proj.weight", HEADS + "to_out.weight", TRANSPOSED),
-            Entry(BLOCK + "attn.c_proj.bias", HEADS + "to_out.bias"),
-            Entry(BLOCK + "ln_2.weight", LAYER + "mlp.norm.weight"),
-            Entry(BLOCK + "mlp.c_fc.weight", LAYER + "mlp.inner.expand.weight", TRANSPOSED),
-            Entry(BLOCK + "mlp.c_fc.bias", LAYER + "mlp.inner.expand.bias"),
-            Entry(BLOCK + "mlp.c_proj.weight", LAYER + "mlp.inner.contract.weight", TRANSPOSED),
-            Entry(BLOCK + "mlp.c_proj.bias", LAYER + "mlp.inner.contract.bias"),
-            Entry("transformer.ln_f.weight", "encoder.norm.weight"),
+            *encoder_entries("weight"),
             Entry("lm_head.weight", "to_colour.weight"),
             # Not a name of theirs: the palette goes beside the weights, and comes back with them.
             Entry("palette", "palette_TC"),

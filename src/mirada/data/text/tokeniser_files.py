@@ -8,11 +8,11 @@ from typing import Any
 
 from tokenizers import Tokenizer
 
+from mirada.data.text.blanks import SOME_LETTER
 from mirada.data.text.token_words import READERS
 from mirada.errors import MiradaError
 
 FORMAT = 1
-RARE_TEXT = "𐤀"
 LARGEST_FILE = 200_000_000  # bytes; the largest vocabularies in use are a tenth of it
 
 
@@ -47,7 +47,7 @@ def open_pipeline(state: Any, path: Path) -> Tokenizer:
     with refusing(path):
         pipeline = Tokenizer.from_str(json.dumps(state))
         require_numbered(pipeline, path)
-        pipeline.encode(RARE_TEXT)  # only now some faults are noticed, such as an unknown token that is not there
+        pipeline.encode(SOME_LETTER)  # only now some faults are noticed, such as an unknown token that is not there
     return pipeline
 
 

@@ -21,7 +21,7 @@ from mirada.train.files import write_text
 from mirada.train.folder import RunFolder
 from mirada.train.outputs import outputs_of
 from mirada.verbs.images import NamedImage
-from mirada.verbs.load import Progress, Trained
+from mirada.verbs.load import Progress, Trained, load
 from mirada.verbs.text.lines import texts_of
 
 VERBS = {
@@ -157,3 +157,11 @@ def _near(folder: RunFolder, name: str) -> Path:
     """A baseline was trained with the tokeniser of its parent."""
     own = getattr(folder, name)
     return own if own.exists() else getattr(RunFolder(folder.path.parent), name)
+
+
+def text_run(run: str | Path | RunFolder | Trained, device: str = "auto") -> TrainedText:
+    """A trained model of text."""
+    trained = run if isinstance(run, Trained) else load(run, device=device)
+    if not isinstance(trained, TrainedText):
+        raise MiradaError(f"{trained.folder.path}: this model was not trained on text; `mirada train TEXT` makes one.")
+    return trained
