@@ -10,11 +10,12 @@ import sys
 import pytest
 import typer
 
-from mirada import __version__
+from mirada import __version__, systems
 from mirada.cli.app import app
 from mirada.config import load_config
 from mirada.train.stopping import Stopped
 from mirada.verbs import train as training
+from mirada.verbs.systems import size_table
 from tests.graphs import make_graph
 from tests.verbs.trained_run import TINY
 
@@ -158,6 +159,13 @@ def test_systems_lists_and_shows(mirada):
     assert all(re.search(rf"^ {name} ", listed, re.MULTILINE) for name in ("vit", "cnn", "resnet"))
     shown = mirada("systems", "vit", "--image-size", "224", "--classes", 1000).stdout
     assert "86,567,656" in shown  # ViT-B/16 of the paper
+    assert "124,439,808" in mirada("systems", "gpt", "--tokens", 50_257).stdout  # GPT-2 small
+
+
+@pytest.mark.parametrize("name", list(systems.cards()))
+def test_every_size_of_a_system_can_be_counted(name):
+    _, sizes = size_table(name, image_size=(224, 224))
+    assert all(row["num_parameters"] for row in sizes), [row["reason"] for row in sizes]
 
 
 def test_presets_lists_and_shows(mirada):

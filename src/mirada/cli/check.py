@@ -16,7 +16,7 @@ def check(
         str,
         typer.Argument(
             metavar="SOURCE",
-            help="Labelled images: a folder, table, .npz, IDX folder or sample set; or the folder of a graph.",
+            help="Labelled images (folder, table, .npz, IDX, sample set), text (.txt, table of pairs), or a graph.",
             show_default=False,
         ),
     ],
@@ -28,7 +28,7 @@ def check(
     verbose: Verbose = False,
 ) -> None:
     """Look at the data before training: counts, sizes, broken files, balance, duplicates, leaks between splits; of a
-    graph nodes, edges, isolated nodes, balance and split.
+    graph nodes, edges, isolated nodes, balance and split; of text lengths, copies and odd rows.
 
     The exit code is 0 if one can train on it, with or without warnings, and 2 if not.
 

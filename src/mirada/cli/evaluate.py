@@ -16,7 +16,7 @@ def evaluate(
         str | None,
         typer.Argument(
             metavar="SOURCE",
-            help="Other labelled images, or another graph, with the same classes; left out: what the run held out.",
+            help="Other images, texts or graph of the same kind and classes; left out: what the run held out.",
         ),
     ] = None,
     settings: Settings = None,
@@ -25,10 +25,10 @@ def evaluate(
     log_level: LogLevel = Level.warning,
     verbose: Verbose = False,
 ) -> None:
-    """Measure a trained model on what its run held out, or on other labelled images or another graph.
+    """Measure a trained model on what its run held out, or on other images, texts or another graph.
 
     Prints the metric with its 95 % interval and writes evaluation-<source>.json and .csv into the run folder. Classes
-    of the other images are matched by name.
+    of other data are matched by name.
 
     \b
     Example:

@@ -17,6 +17,7 @@ def systems(
     image_size: Annotated[str, typer.Option(help="HEIGHTxWIDTH, or one side, at which to count parameters.")] = "32",
     channels: Annotated[int, typer.Option(min=1, help="Channels of the images.")] = 3,
     classes: Annotated[int, typer.Option(min=1, help="Number of classes.")] = 10,
+    tokens: Annotated[int, typer.Option(min=1, help="Size of the vocabulary, of models of text.")] = 8000,
 ) -> None:
     """List the models that can be trained, or show one with its sizes.
 
@@ -25,6 +26,7 @@ def systems(
       mirada systems
       mirada systems vit --image-size 224 --classes 1000
       mirada systems vit --image-size 48x64 --channels 1
+      mirada systems gpt --tokens 50257
     """
     size = re.fullmatch(r"([1-9]\d*)(?:[xX×]([1-9]\d*))?", image_size.strip())
     if size is None:
@@ -36,8 +38,11 @@ def systems(
     if name is None:
         show_cards(all_cards())
     else:
-        card, sizes = size_table(name, image_size=(height, width), in_channels=channels, num_classes=classes)
-        show_card(card, sizes, f"{height}x{width}, {channels} channels, {classes} classes")
+        card, sizes = size_table(
+            name, image_size=(height, width), in_channels=channels, num_classes=classes, num_tokens=tokens
+        )
+        images = f"{height}x{width}, {channels} channels, {classes} classes"
+        show_card(card, sizes, f"{tokens:,} tokens" if card.inputs in ("text", "pairs") else images)
 
 
 def show_cards(cards: list) -> None:

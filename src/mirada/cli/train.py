@@ -20,7 +20,7 @@ def train(
         str | None,
         typer.Argument(
             metavar="SOURCE",
-            help="Labelled images: a folder, table, .npz, IDX folder or sample set; or the folder of a graph.",
+            help="Labelled images (folder, table, .npz, IDX, sample set), text (.txt, table of pairs), or a graph.",
             show_default=False,
         ),
     ] = None,
@@ -41,19 +41,19 @@ def train(
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The run folder; must not hold anything yet.")] = None,
     name: Annotated[str | None, typer.Option(help="Name of the run folder below runs/.")] = None,
-    epochs: Annotated[float | None, typer.Option(help="Passes over the training images.")] = None,
+    epochs: Annotated[float | None, typer.Option(help="Passes over the training data.")] = None,
     minutes: Annotated[float | None, typer.Option(help="Training time; 5 if nothing else is said.")] = None,
     steps: Annotated[int | None, typer.Option(help="Updates of the weights.")] = None,
     seed: Annotated[int | None, typer.Option(help="Same seed, same run.")] = None,
     device: Device = None,
     baseline: Annotated[
-        str | None, typer.Option(help="Opponent to compare with: cnn, resnet, mlp (graphs) or none.")
+        str | None, typer.Option(help="Opponent to compare with: cnn, resnet, mlp (graphs), seq2seq (pairs) or none.")
     ] = None,
     quiet: Quiet = False,
     log_level: LogLevel = Level.warning,
     verbose: Verbose = False,
 ) -> None:
-    """Train a model on labelled images, or on a graph with labelled nodes, judge it on what it has not seen, and write
+    """Train a model on labelled images, text or a graph with labelled nodes, judge it on what it has not seen, and write
     a report.
 
     What is not given is chosen from the data. Options beat KEY.SUB=VALUE settings, these beat the --config file, and
@@ -62,6 +62,8 @@ def train(
     \b
     Example:
       mirada train photos/
+      mirada train en-es.tsv
+      mirada train book.txt --system bert
       mirada train citations/
       mirada train labels.csv --system vit:mini --minutes 20
       mirada train digits --epochs 10 --baseline none train.learning_rate=5e-4 augment.strength=strong

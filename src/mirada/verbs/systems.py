@@ -13,20 +13,27 @@ def all_cards() -> list[Card]:
 
 
 def size_table(
-    name: str, *, image_size: tuple[int, int] = (32, 32), in_channels: int = 3, num_classes: int = 10
+    name: str,
+    *,
+    image_size: tuple[int, int] = (32, 32),
+    in_channels: int = 3,
+    num_classes: int = 10,
+    num_tokens: int = 8000,
 ) -> tuple[Card, list[dict]]:
     """The card of a system, and a row per size: its arguments and its number of parameters for such data.
 
     A size that does not suit the data has the reason.
     """
     card = systems.card(name)
-    data: dict = {"in_channels": in_channels, "num_classes": num_classes}
-    if card.inputs in ("image", "pixels"):
-        data["image_size"] = image_size
-    if card.inputs == "pixels":
-        del data["num_classes"]
-    if card.inputs == "volume":
-        data["volume_size"] = (image_size[0], *image_size)
+    of_images = {"in_channels": in_channels, "num_classes": num_classes}
+    data: dict = {
+        "image": {**of_images, "image_size": image_size},
+        "pixels": {"in_channels": in_channels, "image_size": image_size},
+        "volume": {**of_images, "volume_size": (image_size[0], *image_size)},
+        "graph": of_images,
+        "text": {"num_tokens": num_tokens},
+        "pairs": {"num_tokens": num_tokens},
+    }[card.inputs]
     rows = []
     for size, arguments in card.sizes.items():
         row = {"size": size, "arguments": dict(arguments), "is_default": size == card.default_size, "reason": ""}
