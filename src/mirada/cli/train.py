@@ -53,8 +53,8 @@ def train(
     log_level: LogLevel = Level.warning,
     verbose: Verbose = False,
 ) -> None:
-    """Train a model on labelled images, text or a graph with labelled nodes, judge it on what it has not seen, and write
-    a report.
+    """Train a model on labelled images, text or a graph with labelled nodes, judge it on what it has not seen, and
+    write a report.
 
     What is not given is chosen from the data. Options beat KEY.SUB=VALUE settings, these beat the --config file, and
     that beats the preset. Ctrl-C stops with everything saved; `mirada resume` goes on.
