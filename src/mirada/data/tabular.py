@@ -13,6 +13,7 @@ import numpy as np
 
 from mirada.data.discover import find_images, is_image_name
 from mirada.data.labels import Labels, encode_columns, encode_text
+from mirada.data.packed import schema_of
 from mirada.data.table import ImageTable, Task, canonical_split
 from mirada.errors import MiradaError
 
@@ -87,6 +88,15 @@ def read_columns(path: Path) -> Columns:
         if len(row) != len(header):
             raise MiradaError(f"{path}: row {number} has {len(row)} cells, expected {len(header)} as in the header.")
     return {name: [row[i].strip() for row in rows[1:]] for i, name in enumerate(header)}
+
+
+def read_header(path: Path) -> list[str]:
+    """The names of the columns of a table file."""
+    if path.suffix.lower() == ".parquet":
+        return list(schema_of(path).names)
+    text = _read_text(path)
+    delimiter = "\t" if path.suffix.lower() == ".tsv" else _guess_delimiter(text)
+    return [name.strip() for name in next(csv.reader(io.StringIO(text.lstrip()), delimiter=delimiter), [])]
 
 
 def _read_text(path: Path) -> str:

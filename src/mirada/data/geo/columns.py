@@ -1,0 +1,192 @@
+"""Which column of a table of samples is what: by what the user says, else by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mirada.data.geo.crs import LONLAT, is_degrees
+from mirada.data.geo.numbers import Numbers, is_identifying, numbers_of, years_of
+from mirada.data.tabular import SPLIT_NAMES, Columns, find_column, read_splits
+from mirada.data.text.column_names import plain_name
+from mirada.errors import MiradaError, nearest
+
+DEGREES = (
+    *(
+        ("longitude", "latitude"),
+        ("lon", "lat"),
+        ("long", "lat"),
+        ("lng", "lat"),
+        ("decimal_longitude", "decimal_latitude"),
+    ),
+    *(("decimallongitude", "decimallatitude"), ("lon_dd", "lat_dd"), ("long_dd", "lat_dd")),
+)
+MAP = (
+    *(("x", "y"), ("easting", "northing"), ("eastings", "northings"), ("x_coord", "y_coord"), ("coord_x", "coord_y")),
+    *(("utm_x", "utm_y"), ("utm_easting", "utm_northing"), ("point_x", "point_y")),
+)
+TARGETS = (
+    *("richness", "species_richness", "n_species", "num_species", "number_of_species", "target", "y", "value"),
+    *("response", "abundance", "biomass", "count", "occurrence", "occ", "presence", "label"),
+)
+YEARS = ("year", "yr")
+DATES = ("date", "eventdate", "event_date", "sampling_date", "survey_date", "date_of_recording")
+ROW_NUMBERS = ("", "index", "unnamed:_0", "row")
+NAMES = ("name", "plot", "plot_name", "site", "site_name", "station", "station_name")
+SHOWN = 15
+
+
+@dataclass(frozen=True)
+class PlotColumns:
+    """Columns the user names; what is None is inferred. No covariates at all are ()."""
+
+    target: str | None = None
+    x: str | None = None
+    y: str | None = None
+    covariates: Sequence[str] | None = None
+    split: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """What the columns hold besides the coordinates, before rows are left out."""
+
+    target_name: str
+    targets_N: np.ndarray  # float64, NaN where missing
+    covariates: dict[str, np.ndarray]
+    splits: np.ndarray | None
+    names: tuple[str, ...] | None
+    notes: tuple[str, ...]
+
+
+def find_coordinates(columns: Iterable[str], choice: PlotColumns, crs: str | None, where: str) -> tuple[str, str, str]:
+    """The columns that go to the east and to the north, and their CRS, which is never guessed from numbers."""
+    columns = list(columns)
+    degrees, metres = pair_of(columns, DEGREES), pair_of(columns, MAP)
+    if choice.x or choice.y:
+        if not (choice.x and choice.y):
+            raise MiradaError(f"{where}: of x and y only one is given; name both columns.")
+        pair = (_existing(columns, choice.x, "x", where), _existing(columns, choice.y, "y", where))
+        if tuple(map(plain_name, pair))[::-1] in DEGREES:
+            raise MiradaError(f"{where}: x is {pair[0]} and y is {pair[1]}, but longitude is x; exchange the two.")
+    else:
+        is_map = crs is not None and not is_degrees(crs)
+        found = (metres or degrees) if is_map else (degrees or metres)
+        if found is None:
+            raise MiradaError(
+                f"{where}: no coordinates among the columns {listed(columns)}; expected longitude and latitude, or "
+                "name the columns by x and y and their crs."
+            )
+        pair = found
+    if crs is None and (*map(plain_name, pair),) not in DEGREES:
+        raise MiradaError(
+            f"{where}: {pair[0]} and {pair[1]} say nothing about the crs they are in; "
+            "give it, such as crs=EPSG:32613, or crs=EPSG:4326 for degrees."
+        )
+    return *pair, crs or LONLAT
+
+
+def read_measured(columns: Columns, choice: PlotColumns, coordinates: Sequence[str], where: str) -> Measured:
+    """Target, covariates, split and names; `coordinates` are columns that are none of these unless the user says so."""
+    split = find_column(columns, choice.split, SPLIT_NAMES, "split", where)
+    splits = read_splits(columns[split], where, required=choice.split is not None) if split else None
+    pairs = [pair_of(columns, (names,)) for names in (*DEGREES, *MAP)]
+    places = {*coordinates, *(name for pair in pairs if pair for name in pair)}
+    numbers = {name: numbers_of(cells) for name, cells in columns.items()}
+    identifiers = [name for name in columns if _is_identifier(name, numbers[name])]
+    year = _year_column(columns, numbers)
+    unused = {*places, *identifiers, *([split] if split else []), *([year] if year else [])}
+    free = [name for name in columns if name not in unused and numbers[name].is_numeric]
+    target = _target(columns, free, choice.target, where)
+    _require_numbers(numbers[target], target, where)
+    wanted = choice.covariates
+    if wanted is None:
+        wanted = [name for name in columns if name != target and (name in free or name == year)]
+    covariates = {}
+    for name in wanted:
+        if _existing(columns, name, "covariates", where) == target:
+            raise MiradaError(f"{where}: {target} is the target, so it cannot be a covariate; leave it out of one.")
+        if plain_name(name) in (*YEARS, *DATES):
+            covariates["year"] = years_of(columns[name]) if plain_name(name) in DATES else numbers[name].values_N
+        else:
+            _require_numbers(numbers[name], name, where)
+            covariates[name] = numbers[name].values_N
+    used = (target, *wanted, *coordinates, *([split] if splits is not None else []))
+    left_out = [name for name in columns if name not in used]
+    taken = f"covariates are {listed(wanted)}" if wanted else "there are no covariates"
+    rest = f"; not used: {listed([name or 'a column without a name' for name in left_out])}" if left_out else ""
+    note = f"{where}: the target is {target}, {taken}{rest}."
+    return Measured(
+        target, numbers[target].values_N, covariates, splits, _names(columns, numbers, identifiers), (note,)
+    )
+
+
+def pair_of(columns: Iterable[str], pairs: Sequence[tuple[str, str]]) -> tuple[str, str] | None:
+    """The first of the pairs of names that both are there, in any case."""
+    by_plain_name = {plain_name(name): name for name in reversed(list(columns))}
+    for first, second in pairs:
+        if first in by_plain_name and second in by_plain_name:
+            return by_plain_name[first], by_plain_name[second]
+    return None
+
+
+def listed(names: Iterable[str]) -> str:
+    names = list(names)
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more
+
+
+def _target(columns: Columns, free: Sequence[str], given: str | None, where: str) -> str:
+    if given is not None:
+        return _existing(columns, given, "target", where)
+    plausible = [name for name in free if plain_name(name) in TARGETS]
+    found = plausible or free
+    if len(found) == 1:
+        return found[0]
+    if not free:
+        raise MiradaError(f"{where}: no column of numbers is left for the target among {listed(columns)}; add one.")
+    which = "several could be" if plausible else "none says by its name that it is"
+    raise MiradaError(f"{where}: of the columns {listed(found)}, {which} the target; give target.")
+
+
+def _existing(columns: Iterable[str], name: str, role: str, where: str) -> str:
+    if name not in columns:
+        raise MiradaError(
+            f"{where}: there is no column {name!r} ({role}){nearest(name, columns)}; the columns are {listed(columns)}."
+        )
+    return name
+
+
+def _require_numbers(found: Numbers, name: str, where: str) -> None:
+    if 2 * found.num_words > len(found.values_N) or not np.isfinite(found.values_N).any():
+        held = f"text such as {found.word!r}" if found.num_words else "nothing"
+        raise MiradaError(f"{where}: the column {name} holds {held}, expected numbers; name another column.")
+
+
+def _is_identifier(name: str, found: Numbers) -> bool:
+    is_called_so = (
+        plain_name(name) in ROW_NUMBERS or plain_name(name).startswith("id") or plain_name(name).endswith("id")
+    )
+    return is_called_so and found.is_numeric and is_identifying(found.values_N)
+
+
+def _year_column(columns: Columns, numbers: dict[str, Numbers]) -> str | None:
+    by_plain_name = {plain_name(name): name for name in reversed(list(columns))}
+    years = [by_plain_name[name] for name in YEARS if name in by_plain_name]
+    dates = [by_plain_name[name] for name in DATES if name in by_plain_name]
+    usable = [name for name in years if numbers[name].is_numeric]
+    usable += [name for name in dates if np.isfinite(years_of(columns[name])).any()]
+    return usable[0] if usable else None
+
+
+def _names(columns: Columns, numbers: dict[str, Numbers], identifiers: Sequence[str]) -> tuple[str, ...] | None:
+    """What the rows are called: unique identifiers, or unique names."""
+    if identifiers:
+        return tuple(str(int(value)) for value in numbers[identifiers[0]].values_N)
+    for name, cells in columns.items():
+        is_called_so = plain_name(name) in NAMES or (plain_name(name).endswith("id") and numbers[name].num_words > 0)
+        if is_called_so and len(set(cells)) == len(cells):
+            return tuple(cells)
+    return None
