@@ -34,7 +34,7 @@ class Split:
     train: np.ndarray
     val: np.ndarray
     test: np.ndarray
-    how: str  # 'given' | 'stratified' | 'grouped' | 'contiguous' (text)
+    how: str  # 'given' | 'stratified' | 'grouped' | 'contiguous' (text) | 'random' | 'blocked' | 'buffered' (plots)
     seed: int
     notes: tuple[str, ...] = ()
 

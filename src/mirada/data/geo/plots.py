@@ -40,7 +40,7 @@ class Plots:
     def __post_init__(self) -> None:
         assert self.xy_N2.shape == self.lonlat_N2.shape == (len(self), 2)
         assert self.covariates_ND.shape == (len(self), len(self.covariate_names))
-        for column in (self.splits, self.names, None if self.chips is None else self.chips.pixels_NCHW):
+        for column in (self.splits, self.names, self.chips):
             assert column is None or len(column) == len(self)
 
     def __len__(self) -> int:
@@ -53,14 +53,13 @@ class Plots:
     def subset(self, rows: np.ndarray) -> Plots:
         """The same plots with only these rows, in this order."""
         rows = np.asarray(rows, dtype=np.int64)
-        chips = self.chips
         return replace(
             self,
             xy_N2=self.xy_N2[rows],
             lonlat_N2=self.lonlat_N2[rows],
             targets_N=self.targets_N[rows],
             covariates_ND=self.covariates_ND[rows],
-            chips=chips and replace(chips, pixels_NCHW=chips.pixels_NCHW[rows], lonlat_N2HW=chips.lonlat_N2HW[rows]),
+            chips=None if self.chips is None else self.chips.subset(rows),
             splits=None if self.splits is None else self.splits[rows],
             names=None if self.names is None else tuple(self.names[row] for row in rows),
         )

@@ -130,7 +130,20 @@ def _open_archive(path: Path, name: str, choice: PlotColumns, crs: str | None, r
         band_names=found.band_names,
     )
     measured = Measured(found.target_name, found.targets_N, chosen, found.splits, None, found.notes)
-    return assemble_plots(name, "npz", xy_N2, LONLAT, measured, columns=("lon", "lat"), chips=chips)
+    plots = assemble_plots(name, "npz", xy_N2, LONLAT, measured, columns=("lon", "lat"), chips=chips)
+    return _with_data_in_the_middle(plots, middle)
+
+
+def _with_data_in_the_middle(plots: Plots, middle: int) -> Plots:
+    """By the rule of chips that are cut from rasters: the pixel of the point itself must have all bands."""
+    assert plots.chips is not None
+    kept = np.flatnonzero(np.isfinite(plots.chips.pixels_NCHW[:, :, middle, middle]).all(axis=1))
+    if len(kept) == len(plots):
+        return plots
+    note = f"{len(plots) - len(kept):,} of {len(plots):,} chips have no data in the middle and are left out."
+    plots = replace(plots.subset(kept), notes=(*plots.notes, f"{Path(plots.source).name}: {note}"))
+    require_enough(plots)
+    return plots
 
 
 def _is_table_of_plots(path: Path) -> bool:
