@@ -52,7 +52,7 @@ def is_in_area(lonlat_N2: np.ndarray, crs: str) -> np.ndarray:
 
 
 def _known(crs: str) -> CRS:
-    require_maps(f"the coordinate reference system {crs}")
+    require_maps(f"crs {crs}")
     from pyproj import CRS
     from pyproj.exceptions import CRSError
 

@@ -13,4 +13,4 @@ def require_maps(purpose: str) -> None:
     """Raise unless the extra is installed; `purpose` is a noun phrase: 'reading a GeoPackage'."""
     missing = [name for name in PACKAGES if find_spec(name) is None]
     if missing:
-        raise MiradaError(f'{purpose} needs {" and ".join(missing)}; pip install "mirada[maps]".')
+        raise MiradaError(f'{purpose} needs {", ".join(missing)}; pip install "mirada[maps]".')

@@ -73,7 +73,7 @@ def find_roles(columns: Columns, choice: TextColumns, task: str | None, where: s
 
 def looks_like_text(columns: Columns) -> bool:
     """Whether a table is about texts: not about images or numbers, which also come with labels."""
-    if any(_mostly(is_image_name, cells) for cells in columns.values()):
+    if not columns or any(_mostly(is_image_name, cells) for cells in columns.values()):
         return False
     if named(columns, (*TEXT_NAMES, *SOURCE_NAMES)) or len(language_columns(columns)) >= 2:
         return True
