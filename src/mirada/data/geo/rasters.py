@@ -82,15 +82,19 @@ class Rasters:
             inside[places] = self._read_file(path, [self.bands[c] for c in places], *inner)
         return pixels_Chw
 
-    def has_data(self, rows: Span, cols: Span) -> bool:
-        """Whether a pixel of the window may have all its bands: answered from the file's list of blocks where that is
-        enough, else from the first band.
+    def is_stored(self, rows: Span, cols: Span) -> bool:
+        """Whether the files hold anything for this window, by their lists of blocks alone; a window beyond the edges
+        holds nothing.
         """
-        inside = self._inside(rows, cols)
-        if any(self._file(band.path).is_sparse(band.index, *inside) for band in self.bands):
+        (top, bottom), (left, right) = inner = self._inside(rows, cols)
+        if top >= bottom or left >= right:
             return False
+        return not any(self._file(band.path).is_sparse(band.index, *inner) for band in self.bands)
+
+    def has_data(self, rows: Span, cols: Span) -> bool:
+        """Whether a pixel of the window may have all its bands: by the lists of blocks, else by the first band."""
         first = replace(self, bands=self.bands[:1])
-        return not np.isnan(first.read(rows, cols)).all()
+        return self.is_stored(rows, cols) and not np.isnan(first.read(rows, cols)).all()
 
     def lonlat(self, rows: Span, cols: Span) -> np.ndarray:
         """float64 (2, h, w): longitude and latitude of the pixels' centres in degrees, also beyond the edges."""
