@@ -106,7 +106,7 @@ def test_the_year_is_a_covariate(tmp_path):
 
 def test_covariates_are_those_given(tmp_path):
     path = write_csv(tmp_path / "plots.csv", table(elev=replaced(range(NUM), 4, "NA")))
-    elev = open_plots(path, covariates=["elev"])
+    elev = open_plots(path, covariates="elev")
     assert elev.covariate_names == ("elev",) and np.flatnonzero(np.isnan(elev.covariates_ND)).tolist() == [4]
     assert open_plots(path, covariates=()).covariates_ND.shape == (NUM, 0)
 

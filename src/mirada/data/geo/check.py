@@ -103,7 +103,7 @@ def values_of(values: np.ndarray) -> Values:
     known = values[np.isfinite(values)].astype(np.float64)
     missing = 1 - known.size / values.size
     if not known.size:
-        return Values(*(5 * [np.nan]), missing, 0.0)
+        return Values(np.nan, np.nan, np.nan, np.nan, np.nan, missing, 0.0)
     least, median, most = np.quantile(known, (0, 0.5, 1)).tolist()
     return Values(least, median, float(known.mean()), most, float(known.std()), missing, float((known == 0).mean()))
 

@@ -7,35 +7,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mirada.data.geo.column_names import (
+    DATES,
+    DEGREES,
+    MAP,
+    NAMES,
+    ROW_NUMBERS,
+    TARGETS,
+    YEARS,
+    existing,
+    listed,
+    pair_of,
+)
 from mirada.data.geo.crs import LONLAT, is_degrees
 from mirada.data.geo.numbers import Numbers, is_identifying, numbers_of, years_of
 from mirada.data.tabular import SPLIT_NAMES, Columns, find_column, read_splits
 from mirada.data.text.column_names import plain_name
-from mirada.errors import MiradaError, nearest
-
-DEGREES = (
-    *(
-        ("longitude", "latitude"),
-        ("lon", "lat"),
-        ("long", "lat"),
-        ("lng", "lat"),
-        ("decimal_longitude", "decimal_latitude"),
-    ),
-    *(("decimallongitude", "decimallatitude"), ("lon_dd", "lat_dd"), ("long_dd", "lat_dd")),
-)
-MAP = (
-    *(("x", "y"), ("easting", "northing"), ("eastings", "northings"), ("x_coord", "y_coord"), ("coord_x", "coord_y")),
-    *(("utm_x", "utm_y"), ("utm_easting", "utm_northing"), ("point_x", "point_y")),
-)
-TARGETS = (
-    *("richness", "species_richness", "n_species", "num_species", "number_of_species", "target", "y", "value"),
-    *("response", "abundance", "biomass", "count", "occurrence", "occ", "presence", "label"),
-)
-YEARS = ("year", "yr")
-DATES = ("date", "eventdate", "event_date", "sampling_date", "survey_date", "date_of_recording")
-ROW_NUMBERS = ("", "index", "unnamed:_0", "row")
-NAMES = ("name", "plot", "plot_name", "site", "site_name", "station", "station_name")
-SHOWN = 15
+from mirada.errors import MiradaError
 
 
 @dataclass(frozen=True)
@@ -68,7 +56,7 @@ def find_coordinates(columns: Iterable[str], choice: PlotColumns, crs: str | Non
     if choice.x or choice.y:
         if not (choice.x and choice.y):
             raise MiradaError(f"{where}: of x and y only one is given; name both columns.")
-        pair = (_existing(columns, choice.x, "x", where), _existing(columns, choice.y, "y", where))
+        pair = (existing(columns, choice.x, "x", where), existing(columns, choice.y, "y", where))
         if tuple(map(plain_name, pair))[::-1] in DEGREES:
             raise MiradaError(f"{where}: x is {pair[0]} and y is {pair[1]}, but longitude is x; exchange the two.")
     else:
@@ -101,18 +89,9 @@ def read_measured(columns: Columns, choice: PlotColumns, coordinates: Sequence[s
     free = [name for name in columns if name not in unused and numbers[name].is_numeric]
     target = _target(columns, free, choice.target, where)
     _require_numbers(numbers[target], target, where)
-    wanted = choice.covariates
-    if wanted is None:
-        wanted = [name for name in columns if name != target and (name in free or name == year)]
-    covariates = {}
-    for name in wanted:
-        if _existing(columns, name, "covariates", where) == target:
-            raise MiradaError(f"{where}: {target} is the target, so it cannot be a covariate; leave it out of one.")
-        if plain_name(name) in (*YEARS, *DATES):
-            covariates["year"] = years_of(columns[name]) if plain_name(name) in DATES else numbers[name].values_N
-        else:
-            _require_numbers(numbers[name], name, where)
-            covariates[name] = numbers[name].values_N
+    wanted = [name for name in columns if name != target and (name in free or name == year)]
+    wanted = wanted if choice.covariates is None else list(choice.covariates)
+    covariates = _covariates(columns, numbers, wanted, target, where)
     used = (target, *wanted, *coordinates, *([split] if splits is not None else []))
     left_out = [name for name in columns if name not in used]
     taken = f"covariates are {listed(wanted)}" if wanted else "there are no covariates"
@@ -123,24 +102,25 @@ def read_measured(columns: Columns, choice: PlotColumns, coordinates: Sequence[s
     )
 
 
-def pair_of(columns: Iterable[str], pairs: Sequence[tuple[str, str]]) -> tuple[str, str] | None:
-    """The first of the pairs of names that both are there, in any case."""
-    by_plain_name = {plain_name(name): name for name in reversed(list(columns))}
-    for first, second in pairs:
-        if first in by_plain_name and second in by_plain_name:
-            return by_plain_name[first], by_plain_name[second]
-    return None
-
-
-def listed(names: Iterable[str]) -> str:
-    names = list(names)
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(names[:SHOWN]) + more
+def _covariates(
+    columns: Columns, numbers: dict[str, Numbers], wanted: Sequence[str], target: str, where: str
+) -> dict[str, np.ndarray]:
+    """Columns of numbers by name; a year or a date becomes 'year'."""
+    covariates = {}
+    for name in wanted:
+        if existing(columns, name, "covariates", where) == target:
+            raise MiradaError(f"{where}: {target} is the target, so it cannot be a covariate; leave it out of one.")
+        if plain_name(name) in DATES:
+            covariates["year"] = years_of(columns[name])
+        else:
+            _require_numbers(numbers[name], name, where)
+            covariates["year" if plain_name(name) in YEARS else name] = numbers[name].values_N
+    return covariates
 
 
 def _target(columns: Columns, free: Sequence[str], given: str | None, where: str) -> str:
     if given is not None:
-        return _existing(columns, given, "target", where)
+        return existing(columns, given, "target", where)
     plausible = [name for name in free if plain_name(name) in TARGETS]
     found = plausible or free
     if len(found) == 1:
@@ -149,14 +129,6 @@ def _target(columns: Columns, free: Sequence[str], given: str | None, where: str
         raise MiradaError(f"{where}: no column of numbers is left for the target among {listed(columns)}; add one.")
     which = "several could be" if plausible else "none says by its name that it is"
     raise MiradaError(f"{where}: of the columns {listed(found)}, {which} the target; give target.")
-
-
-def _existing(columns: Iterable[str], name: str, role: str, where: str) -> str:
-    if name not in columns:
-        raise MiradaError(
-            f"{where}: there is no column {name!r} ({role}){nearest(name, columns)}; the columns are {listed(columns)}."
-        )
-    return name
 
 
 def _require_numbers(found: Numbers, name: str, where: str) -> None:

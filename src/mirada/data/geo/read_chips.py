@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mirada.data.geo.columns import listed
+from mirada.data.geo.column_names import listed
 from mirada.data.table import canonical_split
 from mirada.errors import MiradaError
 
@@ -89,7 +89,7 @@ def _as_nchw(pixels: np.ndarray, layout: str, path: Path, key: str) -> np.ndarra
         raise MiradaError(f"{path}: {key} has shape {pixels.shape}, expected (N, C, H, W) or (N, H, W, C).")
     first, last = pixels.shape[2] == pixels.shape[3], pixels.shape[1] == pixels.shape[2]
     if layout.upper() not in ("NCHW", "NHWC"):
-        if first == last:
+        if first == last and pixels.shape[1:] != (1, 1, 1):
             raise MiradaError(
                 f"{path}: {key} has shape {pixels.shape}, from which one cannot tell where the bands are; "
                 "add an array layout that says NCHW or NHWC."

@@ -11,7 +11,8 @@ import numpy as np
 
 from mirada.data.discover import has_images, is_image_name
 from mirada.data.geo.assemble import assemble_plots, require_enough
-from mirada.data.geo.columns import DEGREES, MAP, Measured, PlotColumns, find_coordinates, pair_of, read_measured
+from mirada.data.geo.column_names import DEGREES, MAP, pair_of
+from mirada.data.geo.columns import Measured, PlotColumns, find_coordinates, read_measured
 from mirada.data.geo.crs import LONLAT, canonical_crs
 from mirada.data.geo.numbers import numbers_of
 from mirada.data.geo.plots import Plots
@@ -47,9 +48,9 @@ def open_plots(
     x: str | None = None,
     y: str | None = None,
     crs: str | None = None,
-    covariates: Sequence[str] | None = None,
+    covariates: str | Sequence[str] | None = None,
     split: str | None = None,
-    rasters: Sequence[str | os.PathLike] = (),
+    rasters: str | os.PathLike | Sequence[str | os.PathLike] = (),
     chip_size: int = CHIP_SIZE,
 ) -> Plots:
     """Read samples with a place; what is not given is inferred, and noted.
@@ -65,6 +66,8 @@ def open_plots(
     name, path = os.fspath(source), Path(source)
     if not path.is_file():
         raise MiradaError(f"{name}: no such file, expected a table, .gpkg, .geojson or .npz of points.")
+    covariates = [covariates] if isinstance(covariates, str) else covariates
+    rasters = [rasters] if isinstance(rasters, str | os.PathLike) else rasters
     choice = PlotColumns(target, x, y, covariates, split)
     if path.suffix.lower() == ".npz":
         return _open_archive(path, name, choice, crs, rasters)
@@ -73,7 +76,9 @@ def open_plots(
     elif is_table(path):
         plots = _open_table(path, name, choice, crs)
     else:
-        raise MiradaError(f"{name}: cannot read {path.suffix or 'this'}; expected .csv, .parquet, .gpkg or .geojson.")
+        raise MiradaError(
+            f"{name}: cannot read {path.suffix or 'this'}; expected .csv, .tsv, .parquet, .gpkg, .geojson or .npz."
+        )
     return with_chips(plots, rasters, chip_size) if rasters else plots
 
 
@@ -82,7 +87,7 @@ def with_chips(plots: Plots, rasters: Sequence[str | os.PathLike], chip_size: in
     from mirada.data.geo.chips import cut_chips
     from mirada.data.geo.rasters import open_rasters
 
-    with open_rasters(rasters) as stack:
+    with open_rasters([Path(raster) for raster in rasters]) as stack:
         chips, kept, notes = cut_chips(stack, plots, chip_size)
     placed = replace(plots.subset(kept), chips=chips, notes=(*plots.notes, *notes))
     require_enough(placed)

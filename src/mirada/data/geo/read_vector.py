@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mirada.data.geo.columns import listed
+from mirada.data.geo.column_names import listed
 from mirada.data.geo.crs import canonical_crs
 from mirada.data.geo.extra import require_maps
 from mirada.data.geo.plots import Kind

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from mirada.data.geo.columns import listed
+from mirada.data.geo.column_names import listed
 from mirada.data.geo.plots import Plots
 from mirada.data.geo.sphere import nearest_km
 
