@@ -8,6 +8,7 @@ import numpy as np
 from torch import Tensor
 
 from mirada.data import ImageTable
+from mirada.tasks.field import Field
 from mirada.tasks.multi_label import MultiLabel
 from mirada.tasks.pixels import Pixels
 from mirada.tasks.regression import Regression
@@ -42,6 +43,8 @@ def saved_task(data: dict) -> Task:
     """The task of a finished run, from its data.json: for evaluating and predicting, not for training on."""
     if data["task"] == "pixels":
         return Pixels(data["in_channels"])
+    if data["task"] == "field":
+        return Field(data["head"], data["target_name"], data["target_mean"], data["target_std"])
     if data["task"] == "regression":
         return Regression(data["target_names"], data["target_mean"], data["target_std"])
     kind = MultiLabel if data["task"] == "multi-label" else SingleLabel
