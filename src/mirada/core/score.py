@@ -95,6 +95,23 @@ class LearnedTemperature(DotScore):
         return q * self.log_temperature.exp(), 1.0
 
 
+class Distance(Score):
+    """logits = −eᵗ ‖q − k‖ with a learned t per head: the nearer, the more (ModernNCA, Ye 2025; a kernel regression).
+
+    Its values are what is known of the keys: h_i is the mean of what is known around q_i.
+    """
+
+    smallest = 1e-12  # keeps the gradient of the root finite where q = k
+
+    def __init__(self, num_heads: int = 1) -> None:
+        super().__init__()
+        self.log_sharpness = nn.Parameter(torch.zeros(num_heads, 1, 1))
+
+    def forward(self, q: Tensor, k: Tensor) -> Tensor:
+        squared = q.square().sum(-1, keepdim=True) + k.square().sum(-1, keepdim=True).mT - 2 * q @ k.mT
+        return -_per_head(self.log_sharpness.exp(), q, 2) * squared.clamp(min=self.smallest).sqrt()
+
+
 class Additive(Score):
     """logits = vᵀ tanh(W_q q + W_k k + b) (Bahdanau 2015, appendix A.1.2), one v, W_q, W_k per head.
 

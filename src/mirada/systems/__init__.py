@@ -17,6 +17,8 @@ from mirada.systems.mvit import MViT
 from mirada.systems.registry import Card, card, cards, create, register
 from mirada.systems.resnet import ResNet
 from mirada.systems.seq2seq import Seq2Seq
+from mirada.systems.spatioformer import Spatioformer
+from mirada.systems.spatioformer_paper import SpatioformerPaper
 from mirada.systems.swin import Swin
 from mirada.systems.t2t_vit import T2TViT
 from mirada.systems.transformer import Transformer
@@ -40,6 +42,8 @@ __all__ = [
     "NodeMLP",
     "ResNet",
     "Seq2Seq",
+    "Spatioformer",
+    "SpatioformerPaper",
     "Swin",
     "T2TViT",
     "Transformer",

@@ -126,28 +126,3 @@ def resize_grid(grid_ND: Tensor, size: tuple[int, ...], new_size: tuple[int, ...
     grid = grid_ND.T.reshape(1, grid_ND.shape[-1], *size)
     grid = F.interpolate(grid, size=new_size, mode=mode, align_corners=False)
     return grid.flatten(2)[0].T
-
-
-class Geographic(nn.Module):
-    """x_i + λ g(lon_i, lat_i) (Spatioformer, Guo 2025): even k sine, odd k cosine,
-
-        g_k = [sin(lon / w_k) + sin(lat / v_k)] / 2,   w_k = c^{k/D},  v_k = c^{(D−k−1)/D}
-
-    with coordinates in degrees. λ is learned; the paper starts it at 10,000 because its input is raw reflectance.
-    """
-
-    def __init__(self, dim: int, base: float = 100.0, strength: float = 1.0) -> None:
-        super().__init__()
-        self.dim, self.base = dim, base
-        self.strength = nn.Parameter(torch.tensor(float(strength)))
-
-    def table(self, lonlat_N2: Tensor) -> Tensor:
-        k = torch.arange(self.dim, device=lonlat_N2.device, dtype=torch.float64)
-        lonlat = lonlat_N2.to(torch.float64)
-        lon = lonlat[..., :1] / self.base ** (k / self.dim)
-        lat = lonlat[..., 1:] / self.base ** ((self.dim - k - 1) / self.dim)
-        sines, cosines = (lon.sin() + lat.sin()) / 2, (lon.cos() + lat.cos()) / 2
-        return torch.where(k % 2 == 0, sines, cosines).to(lonlat_N2.dtype)
-
-    def forward(self, x_BND: Tensor, lonlat_BN2: Tensor) -> Tensor:
-        return x_BND + self.strength * self.table(lonlat_BN2).to(x_BND.dtype)

@@ -1,0 +1,204 @@
+"""Spatioformer, our default for maps: a place looks around itself, and then at the plots that are like it.
+
+    z(x)  = tower(bands around x, covariates of x, where x is)
+    ŷ(x)  = Σ_j α_j y_j,   α = softmax_j(−eᵗ ‖z(x) − z(x_j)‖)        j: the plots whose y_j is known
+    σ²(x) = Σ_j α_j y_j² − ŷ²
+
+In training a plot may not look at its own block of land (`neighbours`), so what is learned is how to look far: a
+prediction where nobody has been is what a map is made of. No prediction leaves the range of what was observed, and
+the weights α say which plots it rests on. `members` towers, trained side by side on one loss, are an ensemble.
+
+All pixels of a raster share the work of the tower: its attention is local, pixel to pixels within a radius, so the
+output of a pixel is that of the chip around it. The published Spatioformer is `spatioformer_paper`.
+
+Shape letters: B batch, L layers (bands, covariates, longitude, latitude), D dim, M members, H heads, K head dim,
+N places, P known plots, T outputs; h w: height and width of what is predicted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from mirada.core import (
+    Attend,
+    Attention,
+    BiasTable,
+    Concatenated,
+    Distance,
+    Grid,
+    Located,
+    Neighbours,
+    PaperWaves,
+    Sphere,
+    Waves,
+    plane,
+)
+from mirada.core.heads import split
+from mirada.nn.encoder import Encoder, EncoderLayer
+from mirada.nn.mlp import MLP
+from mirada.nn.residual import pre_norm
+from mirada.systems.registry import Card, one_of, register
+
+PLACES_AT_ONCE = 1024  # of a raster, so that their weights on all plots fit in memory
+SMALLEST_VARIANCE = 1e-2  # of standardised targets
+
+
+class Tower(nn.Module):
+    """z = what a place is like: its bands after looking around, plus its covariates, plus where it is, then an MLP."""
+
+    def __init__(
+        self,
+        in_channels: int,
+        num_covariates: int,
+        radii: Sequence[int],
+        dim: int,
+        num_heads: int,
+        location: nn.Module | None,
+        dropout: float,
+    ) -> None:
+        super().__init__()
+        self.in_channels, self.num_covariates, self.halo = in_channels, num_covariates, sum(radii)
+        self.bands = nn.Linear(in_channels, dim) if in_channels else None
+        self.around = Encoder([_look_around(dim, num_heads, radius, dropout) for radius in radii], nn.LayerNorm(dim))
+        self.covariates = nn.Linear(num_covariates, dim) if num_covariates else None
+        self.location = location
+        self.mlp = pre_norm(lambda: nn.LayerNorm(dim))(MLP(dim, 2 * dim, dropout=dropout))
+        self.dim = dim
+
+    def forward(self, layers_BLHW: Tensor) -> Tensor:
+        """(B, L, H, W) → (B, h, w, D), h = H − 2 halo: every place with all it looks at inside."""
+        layers_BHWL = layers_BLHW.permute(0, 2, 3, 1)
+        inner_BhwL = layers_BHWL[:, self.halo : layers_BHWL.shape[1] - self.halo]
+        inner_BhwL = inner_BhwL[:, :, self.halo : layers_BHWL.shape[2] - self.halo]
+        x_BhwD = layers_BLHW.new_zeros(*inner_BhwL.shape[:3], self.dim)
+        if self.bands is not None:
+            x_BhwD = x_BhwD + self._seen(layers_BHWL[..., : self.in_channels])
+        if self.covariates is not None:  # those of the middle: a chip has one value of each
+            known = inner_BhwL[..., self.in_channels : self.in_channels + self.num_covariates].nan_to_num()
+            x_BhwD = x_BhwD + self.covariates(known)
+        if self.location is not None:
+            x_BhwD = self.location(x_BhwD, inner_BhwL[..., -2:])
+        return self.mlp(x_BhwD)
+
+    def _seen(self, bands_BHWC: Tensor) -> Tensor:
+        """Bands of the pixels inside, after they looked around; pixels without data are seen by nobody."""
+        assert self.bands is not None
+        height, width = bands_BHWC.shape[1:3]
+        valid_BN = bands_BHWC.isfinite().all(-1).flatten(1)
+        x_BND = self.bands(bands_BHWC.nan_to_num().flatten(1, 2))
+        x_BND = self.around(x_BND, valid_BM=valid_BN, places=plane(height, width, device=x_BND.device))
+        h = self.halo
+        return x_BND.unflatten(1, (height, width))[:, h : height - h, h : width - h]
+
+
+def _look_around(dim: int, num_heads: int, radius: int, dropout: float) -> EncoderLayer:
+    side = radius + 1
+    attention = Attention(
+        Concatenated(dim, num_heads), neighbours=Grid(radius), position=BiasTable((side, side), num_heads)
+    )
+    residual = pre_norm(lambda: nn.LayerNorm(dim), lambda: nn.Dropout(dropout))
+    return EncoderLayer(attention, MLP(dim, 2 * dim, dropout=dropout), residual)
+
+
+@register(
+    Card(
+        name="spatioformer",
+        title="Spatioformer",
+        summary="A place looks around itself, and then at the plots that are like it, never at its own block of land.",
+        paper="Guo 2025 (location in attention), Ye 2025 (ModernNCA: distances to what is known); the whole is ours",
+        inputs="plots",
+        parts={
+            "score": "scaled dot around a place; distance to plots",
+            "neighbours": "grid around a place; plots of other blocks",
+            "position": "bias table around a place; sphere, waves in km, or the paper's",
+            "heads": "concatenated; averaged",
+        },
+        sizes={"small": {"dim": 32, "num_heads": 4}, "large": {"dim": 64, "num_heads": 8}},
+        default_size="small",
+        when_to_use="Numbers measured at places: a map, with what it rests on and how sure it is.",
+        cannot={"another_size": "a chip has the size that the layers look around in"},
+        tiny={"dim": 8, "depth": 1, "num_heads": 2, "members": 2, "dropout": 0.0},
+        learning_rate=3e-3,
+    )
+)
+class Spatioformer(nn.Module):
+    """Chips of `chip_size`² pixels (1: points without rasters) of layers: bands, covariates, longitude, latitude.
+
+    `num_plots` is how many plots it keeps to look at. `center` (longitude, latitude) and `extent_km` say where the
+    data is and how wide, `wavelengths_km` how fine location="waves" can be.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        num_covariates: int,
+        num_plots: int,
+        chip_size: int = 9,
+        num_outputs: int = 2,
+        *,
+        dim: int = 32,
+        depth: int = 2,
+        num_heads: int = 4,
+        members: int = 4,
+        location: str = "sphere",
+        center: tuple[float, float] = (0.0, 0.0),
+        extent_km: float = 1000.0,
+        wavelengths_km: tuple[float, ...] = (1000.0, 4000.0),
+        dropout: float = 0.2,
+        coordinate_dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        encoders = {"sphere": lambda: Sphere(center, extent_km), "waves": lambda: Waves(wavelengths_km)}
+        encoder = one_of("location", location, {**encoders, "paper": PaperWaves, "none": lambda: None})
+        self.halo, self.num_heads = chip_size // 2, num_heads
+        radii = [len(part) for part in torch.arange(self.halo).tensor_split(depth) if len(part)]
+
+        def located() -> Located | None:
+            found = encoder()
+            return None if found is None else Located(dim, found, coordinate_dropout)
+
+        self.towers = nn.ModuleList(
+            Tower(in_channels, num_covariates, radii, dim, num_heads, located(), dropout) for _ in range(members)
+        )
+        self.attend = Attend(Distance(num_heads))
+        self.head = nn.Linear(2, num_outputs)
+        nn.init.eye_(self.head.weight)  # the mean, then the logarithm of the variance
+        nn.init.zeros_(self.head.bias)
+        self.keys_MPD: Tensor
+        self.known_P: Tensor
+        self.register_buffer("keys_MPD", torch.zeros(members, num_plots, dim))
+        self.register_buffer("known_P", torch.zeros(num_plots))
+
+    def forward(self, layers_BLHW: Tensor) -> Tensor:
+        """(B, L, k, k) chips → (B, M, T)."""
+        return self.look(self.embed(layers_BLHW).flatten(1, 3), self.keys_MPD, self.known_P)
+
+    def dense(self, layers_BLHW: Tensor) -> Tensor:
+        """(B, M, T, h, w): the output for every pixel whose chip lies inside."""
+        z_MBhwD = self.embed(layers_BLHW)
+        places = z_MBhwD.flatten(1, 3).split(PLACES_AT_ONCE, dim=1)
+        outputs = torch.cat([self.look(z_MND, self.keys_MPD, self.known_P) for z_MND in places])
+        return outputs.unflatten(0, z_MBhwD.shape[1:4]).permute(0, 3, 4, 1, 2)
+
+    def embed(self, layers_BLHW: Tensor) -> Tensor:
+        """(M, B, h, w, D): z of every place, by every member."""
+        return torch.stack([tower(layers_BLHW) for tower in self.towers])
+
+    def look(self, z_MND: Tensor, keys_MPD: Tensor, known_P: Tensor, neighbours: Neighbours | None = None) -> Tensor:
+        """(N, M, T) from what is known of the plots that a place may look at."""
+        q, k = split(z_MND, self.num_heads), split(keys_MPD, self.num_heads)
+        v_P2 = torch.stack([known_P, known_P.square()], dim=-1)
+        seen_MHN2 = self.attend(q, k, v_P2.expand(*k.shape[:2], -1, -1), neighbours=neighbours)
+        mean, square = seen_MHN2.mean(1).unbind(-1)
+        variance = (square - mean.square()).clamp(min=SMALLEST_VARIANCE)
+        return self.head(torch.stack([mean, variance.log()], dim=-1)).transpose(0, 1)
+
+    @torch.no_grad()
+    def remember(self, layers_PLHW: Tensor, known_P: Tensor) -> None:
+        """Keep these plots to look at: their z, and what is known of them (standardised targets)."""
+        chunks = [self.embed(some).flatten(1, 3) for some in layers_PLHW.split(PLACES_AT_ONCE)]
+        self.keys_MPD.copy_(torch.cat(chunks, dim=1))
+        self.known_P.copy_(known_P)
