@@ -34,6 +34,12 @@ class DataConfig(Section):
     target_column: str | None = Field(None, description="column with their translations")
     text_column: str | None = Field(None, description="column of a table with the texts to classify")
     target: str | None = Field(None, description="file with the translations, line by line, of a source that is one")
+    rasters: list[str] = Field(default_factory=list, description="GeoTIFFs from which chips around points are cut")
+    chip_size: Annotated[int, Field(ge=1)] = Field(9, description="pixels of a side of these chips, an odd number")
+    x_column: str | None = Field(None, description="column of points with the longitude or easting")
+    y_column: str | None = Field(None, description="column with the latitude or northing")
+    crs: str | None = Field(None, description="what x and y are in, such as EPSG:27200; None: degrees")
+    covariates: list[str] | None = Field(None, description="columns of points to predict from; None: all other numbers")
     val: Annotated[float, Field(gt=0, lt=1)] = Field(0.15, description="share held out to choose the best weights")
     test: Annotated[float, Field(gt=0, lt=1)] = Field(0.15, description="share held out for the final result")
     split_seed: int = Field(0, description="the split depends on this and the data only")
@@ -62,6 +68,31 @@ class TextConfig(Section):
     senses: str | None = Field(
         None, description="TSV of sentence, word, sense: how well do vectors in context tell senses apart (bert)"
     )
+
+
+class MapsConfig(Section):
+    """How plots are divided in space, what is predicted of them, and how it is validated."""
+
+    scheme: Literal["random", "blocked", "buffered"] = Field("blocked", description="how plots are held out")
+    block: float | str | None = Field(None, description="side of a block, in km or as '3deg'; None: from the data")
+    buffer_km: Annotated[float, Field(ge=0)] | None = Field(
+        None, description="what buffered splits keep free around held-out plots; None: half a block"
+    )
+    folds: Annotated[int, Field(ge=0)] = Field(3, description="of the validation by every scheme; 0: no validation")
+    schemes: list[Literal["random", "blocked", "buffered"]] = Field(
+        ["random", "blocked", "buffered"], description="shown side by side by the validation"
+    )
+    head: Literal["auto", "gaussian", "count", "quantile", "rmse"] = Field(
+        "auto", description="what is predicted; auto: gaussian"
+    )
+    scale: Literal["standard", "raw"] = Field("standard", description="of bands and covariates; raw: as they are")
+    coverage: Annotated[float, Field(gt=0, lt=1)] = Field(0.9, description="what intervals are to hold")
+    turns: bool = Field(True, description="training chips are turned and mirrored")
+    blind: Annotated[float, Field(ge=0)] = Field(
+        1.0, description="in training a plot does not see others nearer than up to so many blocks (spatioformer)"
+    )
+    plots_seen: Positive = Field(1024, description="plots that one may look at in a step of training (spatioformer)")
+    plots_kept: Positive = Field(2048, description="plots that the trained model may look at (spatioformer)")
 
 
 class SystemConfig(Section):
@@ -166,6 +197,7 @@ class Config(Section):
     start: str | None = Field(None, description="checkpoint, run or hub id whose weights to start from; None: random")
     data: DataConfig = DataConfig()
     text: TextConfig = TextConfig()
+    maps: MapsConfig = MapsConfig()
     system: SystemConfig = SystemConfig()
     augment: AugmentConfig = AugmentConfig()
     train: TrainConfig = TrainConfig()

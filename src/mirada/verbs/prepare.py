@@ -30,11 +30,13 @@ from mirada.data import (
     open_source,
     require_trainable,
 )
+from mirada.data.geo.read_plots import is_plots
 from mirada.data.graphs import is_graph
 from mirada.data.text.sources import is_text
 from mirada.errors import MiradaError
 from mirada.tasks.image import Task, task_of
 from mirada.verbs.judging import AnsweredByRow, ReadyAtOnce
+from mirada.verbs.maps.prepare import PreparedPlots, prepare_plots
 from mirada.verbs.prepare_graph import PreparedGraph, prepare_graph
 from mirada.verbs.text.prepare import prepare_text
 from mirada.verbs.text.prepared import PreparedText
@@ -151,15 +153,17 @@ class Prepared(ReadyAtOnce, AnsweredByRow):
         return described
 
 
-AnyPrepared = Prepared | PreparedGraph | PreparedText
+AnyPrepared = Prepared | PreparedGraph | PreparedText | PreparedPlots
 
 
 def prepare_data(
     data: DataConfig, system: SystemConfig, *, saved: dict | None = None, progress: LoadProgress | None = None
 ) -> AnyPrepared:
-    """Images, a graph or text, whichever the source holds; with `saved` (the data.json of a run) divided as then."""
+    """Images, a graph, plots or text, as the source holds; with `saved` (the data.json of a run) divided as then."""
     if is_graph(data.source):
         return prepare_graph(data, saved=saved)
+    if has_plots(data):
+        return prepare_plots(data, system.name, saved=saved)
     if is_text(data.source):
         return prepare_text(data, system, saved=saved)
     if systems.card(system.name).inputs == "pixels":
@@ -167,6 +171,12 @@ def prepare_data(
 
         return prepare_pixels(data, open_table(data), system, saved=saved, progress=progress)
     return prepare(data, open_table(data), saved=saved, progress=progress)
+
+
+def has_plots(data: DataConfig) -> bool:
+    """The source holds samples with a place: it is said so, or the table looks like it."""
+    is_said = data.rasters or data.crs or data.x_column or data.y_column
+    return bool(is_said) or is_plots(data.source)
 
 
 def open_table(data: DataConfig) -> ImageTable:
