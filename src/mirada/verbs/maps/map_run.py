@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from mirada.verbs.maps.tiles import DEFAULT_TILE, Tile, tiles_of, whole_steps
 from mirada.verbs.maps.write import TileStore
 
 SUFFIXES = (".tif", ".tiff")
+CACHE = 256 * 2**20  # bytes
 
 
 @dataclass(frozen=True)
@@ -65,9 +67,10 @@ def map_rasters(
     _require_free_name(out, rasters)
     rasters = rasters.with_bands(predictor.band_names)
     tiles = tiles_of(rasters.size, tile)
+    facts = _facts(predictor, rasters, tile)
     if predictor.scale is not None:
         require_same_scale(rasters, tiles, predictor.scale)
-    with rasters, TileStore(out, rasters.grid, predictor.outputs, tile, _facts(predictor, rasters, tile)) as store:
+    with small_cache(), rasters, TileStore(out, rasters.grid, predictor.outputs, tile, facts) as store:
         num_kept = len(store.done)
         waiting = _stored(rasters, [one for one in tiles if one.number not in store.done], store)
         begin = time.monotonic()
@@ -95,6 +98,13 @@ def map_rasters(
         cog_seconds=written - predicted,
         notes=(*rasters.notes, *empty),
     )
+
+
+def small_cache() -> AbstractContextManager:
+    """GDAL keeps blocks that it has read, by default in a twentieth of all memory."""
+    import rasterio
+
+    return rasterio.Env(GDAL_CACHEMAX=CACHE)
 
 
 def _stored(rasters: Rasters, tiles: Sequence[Tile], store: TileStore) -> list[Tile]:

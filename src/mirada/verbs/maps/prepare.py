@@ -6,7 +6,7 @@ import dataclasses
 import inspect
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -50,7 +50,7 @@ class PreparedPlots(AnsweredByRow):
     layers_NLHW: Tensor
     system: str
     saved: dict | None = None
-    maps: MapsConfig = field(default_factory=MapsConfig)
+    maps: MapsConfig = dataclasses.field(default_factory=MapsConfig)
     split: Split | None = None
     scale: LayerScale | None = None
 
@@ -134,7 +134,7 @@ class PreparedPlots(AnsweredByRow):
             "num_covariates": len(self.plots.covariate_names),
             "num_plots": len(self.kept),
             "chip_size": self.chip_size,
-            "num_outputs": self._field().num_outputs,
+            "num_outputs": self.field.num_outputs,
             "center": (lon, lat),
             "extent_km": extent_km,
         }
@@ -145,12 +145,16 @@ class PreparedPlots(AnsweredByRow):
         """The model, among the training plots if it looks at plots."""
         if not isinstance(model, Spatioformer):
             return model
-        train, task = self._split.train, self._field()
-        layers = self._scale.apply(self.layers_NLHW[torch.from_numpy(train)])
+        train, task = self._split.train, self.field
+        layers = self.scaled(self.layers_NLHW[torch.from_numpy(train)])
         known = torch.from_numpy((self.plots.targets_N[train] - task.mean) / task.std).float()
         blind_km = self.maps.blind * block_km(self.block)
         kept = torch.from_numpy(self.kept)
         return AmongPlots(model, layers, known, kept=kept, seen=self.maps.plots_seen, blind_km=blind_km).to(device)
+
+    def scaled(self, layers_NLHW: Tensor) -> Tensor:
+        """As the model sees them."""
+        return self._scale.apply(layers_NLHW)
 
     def training(self, config: Config, shard: tuple[int, int] = (0, 1)) -> PlotBatches:
         rows = self._split.train
@@ -174,7 +178,7 @@ class PreparedPlots(AnsweredByRow):
         )
 
     def task(self, config: Config) -> Field:
-        return self._field()
+        return self.field
 
     def watched(self, model: nn.Module, task: Task, device: torch.device) -> dict[str, float]:
         if isinstance(model, AmongPlots):
@@ -220,7 +224,7 @@ class PreparedPlots(AnsweredByRow):
             "source": plots.source,
             "inputs": self.inputs,
             "kind": plots.kind,
-            **self._field().described(),
+            **self.field.described(),
             "target_names": [plots.target_name],
             "class_names": [],
             "crs": plots.crs,
@@ -241,7 +245,9 @@ class PreparedPlots(AnsweredByRow):
             "split": split.to_dict(),
         }
 
-    def _field(self) -> Field:
+    @property
+    def field(self) -> Field:
+        """The task, with the statistics of the training rows."""
         head = "gaussian" if self.maps.head == "auto" else self.maps.head
         return field_task(head, self.plots.target_name, self.plots.targets_N[self._split.train])
 

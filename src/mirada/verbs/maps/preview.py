@@ -45,7 +45,7 @@ class Layer:
         coloured = colormaps[self.colours](Normalize(*self.limits, clip=True)(np.nan_to_num(self.values)), bytes=True)
         coloured[..., 3] = np.where(np.isfinite(self.values), 255, 0)
         content = io.BytesIO()
-        Image.fromarray(coloured).save(content, "png", optimize=True)
+        Image.fromarray(coloured).save(content, "png")
         return content.getvalue()
 
 
