@@ -65,6 +65,16 @@ class RunFolder:
         return self.path / "predictions.csv"
 
     @property
+    def validation(self) -> Path:
+        """Of a run on plots: how it and simple models do by several ways to hold out plots."""
+        return self.path / "validation.json"
+
+    @property
+    def applicability(self) -> Path:
+        """Of a run on plots: how unlike its training plots a place is."""
+        return self.path / "applicability.safetensors"
+
+    @property
     def result(self) -> Path:
         return self.path / "result.json"
 

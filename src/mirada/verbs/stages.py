@@ -20,6 +20,8 @@ from mirada.train.loop import Progress, Recipe, State, fit
 from mirada.train.stopping import StopRequest
 from mirada.train.track import tracking
 from mirada.verbs.logs import logging_to
+from mirada.verbs.maps.prepare import PreparedPlots
+from mirada.verbs.maps.validate import validate
 from mirada.verbs.prepare import AnyPrepared, device_named
 from mirada.verbs.start import begin_from
 from mirada.verbs.teacher import distillation
@@ -39,13 +41,15 @@ class Watcher:
 def carry_out(
     folder: RunFolder, config: Config, prepared: AnyPrepared, watcher: Watcher, stop: StopRequest | None
 ) -> RunFolder:
-    """The stages that are not done yet: the model, the baseline, the report."""
+    """The stages that are not done yet: the model, the baseline, the validation of a map, the report."""
     with logging_to(folder.log), stop or StopRequest() as request:
         if not folder.is_finished:
             _train_one(folder, config, prepared, watcher, request, "model")
         if config.baseline.name != "none" and not folder.baseline.is_finished:
             baseline = _baseline_config(folder, config)
             _train_one(folder.baseline, baseline, prepared, watcher, request, "baseline")
+        if isinstance(prepared, PreparedPlots):
+            _validate(folder, prepared, watcher, request)
         build_report(folder.path)
     return folder
 
@@ -64,6 +68,24 @@ def _baseline_config(folder: RunFolder, config: Config) -> Config:
     }
     layer = config.model_dump() | {"system": system, "train": train, "baseline": {"name": "none"}}
     return resolve(layer | {"start": None, "distil": {}})
+
+
+def _validate(folder: RunFolder, prepared: PreparedPlots, watcher: Watcher, stop: StopRequest) -> None:
+    """Every fold is trained as the model was: by the same recipe, for as many steps."""
+    config = load_config(folder.config)
+
+    def train_fold(part: RunFolder, fold: PreparedPlots) -> None:
+        if not part.is_finished:
+            _train_one(part, config, fold, OnlyProgress(watcher), stop, "fold")
+
+    validate(folder, config, prepared, train_fold, watcher.says)
+
+
+class OnlyProgress(Watcher):
+    """Of the folds of a validation only the progress is shown."""
+
+    def __init__(self, watcher: Watcher) -> None:
+        self.starts, self.advances = watcher.starts, watcher.advances  # type: ignore[method-assign]
 
 
 def _train_one(

@@ -1,8 +1,8 @@
 """Random, blocked and buffered validation side by side, of the model and of three simple ones, on the same folds.
 
-    validation.csv    a row per scheme and held-out plot: what was measured, what each model said without having seen it
-    validation.json   for each scheme and model the scores with intervals over blocks, the pattern left in the residuals,
-                      and how often intervals that were calibrated on other folds held
+    validation.csv    a row per scheme and held-out plot: what was measured, and what each model said unseen
+    validation.json   for each scheme and model the scores with intervals over blocks, the pattern left in residuals,
+                      and how often intervals held that were calibrated on other folds
 
 Each fold is a small run of its own below validation/, with the recipe of the run: a validation that is stopped goes on.
 """
