@@ -25,6 +25,17 @@ from mirada.data.text.sources import is_text
 from mirada.errors import MiradaError
 
 CHIP_SIZE = 9
+# The options of open_plots, and what the data section of a configuration calls them.
+SETTING_OF_OPTION = {
+    "target": "label_column",
+    "x": "x_column",
+    "y": "y_column",
+    "crs": "crs",
+    "covariates": "covariates",
+    "split": "split_column",
+    "rasters": "rasters",
+    "chip_size": "chip_size",
+}
 
 
 def is_plots(source: str | os.PathLike, rasters: Sequence[str | os.PathLike] = ()) -> bool:

@@ -23,7 +23,7 @@ from mirada.errors import MiradaError, nearest
 SCHEMES = ("random", "blocked", "buffered")
 ORDERS = 64  # random orders of the blocks that are tried, for the shares that come nearest
 
-__all__ = ["SCHEMES", "auto_block_km", "blocks_of", "folds_of", "split_plots"]
+__all__ = ["SCHEMES", "auto_block_km", "blocks_of", "folds_of", "kept_rows", "split_plots"]
 
 
 def folds_of(
@@ -49,6 +49,13 @@ def folds_of(
             train = _without_near(plots, train, test, _buffer(size, buffer_km))
         divided.append((train, test))
     return divided
+
+
+def kept_rows(train_rows: np.ndarray, most: int) -> np.ndarray:
+    """The training rows that a model which looks at plots keeps to look at: all, or so many, drawn."""
+    if len(train_rows) <= most:
+        return train_rows
+    return train_rows[np.sort(np.random.default_rng(0).choice(len(train_rows), most, replace=False))]
 
 
 def split_plots(

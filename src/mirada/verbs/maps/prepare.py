@@ -19,10 +19,10 @@ from mirada.data.geo.batches import PlotBatches, layers_of, plot_evaluation
 from mirada.data.geo.blocks import auto_block_km, block_km, blocks_of
 from mirada.data.geo.check import require_trainable_plots
 from mirada.data.geo.plots import Plots
-from mirada.data.geo.read_plots import open_plots
+from mirada.data.geo.read_plots import SETTING_OF_OPTION, open_plots
 from mirada.data.geo.scale import LayerScale, layer_scale
 from mirada.data.geo.sphere import unit_vectors
-from mirada.data.geo.splits import split_plots
+from mirada.data.geo.splits import kept_rows, split_plots
 from mirada.data.splits import Split
 from mirada.data.table import SPLIT_NAMES
 from mirada.errors import MiradaError
@@ -120,10 +120,7 @@ class PreparedPlots(AnsweredByRow):
     @property
     def kept(self) -> np.ndarray:
         """Training rows, numbered among themselves, that a model may look at when it is trained; drawn if too many."""
-        num = len(self._split.train)
-        if num <= self.maps.plots_kept:
-            return np.arange(num)
-        return np.sort(np.random.default_rng(0).choice(num, self.maps.plots_kept, replace=False))
+        return kept_rows(np.arange(len(self._split.train)), self.maps.plots_kept)
 
     def arguments(self) -> dict:
         """What the data decides of a system, of all that this system takes."""
@@ -284,13 +281,4 @@ def prepare_plots(data: DataConfig, system: str, *, saved: dict | None = None) -
 
 def reading_options(data: DataConfig) -> dict:
     """What open_plots takes of a configuration."""
-    return {
-        "target": data.label_column,
-        "x": data.x_column,
-        "y": data.y_column,
-        "crs": data.crs,
-        "covariates": data.covariates,
-        "split": data.split_column,
-        "rasters": data.rasters,
-        "chip_size": data.chip_size,
-    }
+    return {option: getattr(data, setting) for option, setting in SETTING_OF_OPTION.items()}
