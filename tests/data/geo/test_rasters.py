@@ -121,6 +121,7 @@ def test_sparse_blocks_and_empty_bands_have_no_data(tmp_path):
     has = [[rasters.has_data((top, top + 32), (left, left + 32)) for left in (0, 32, 64)] for top in (0, 32)]
     assert has == [[False, False, False], [False, True, False]]
     assert rasters.has_data((0, 33), (0, 33))
+    assert rasters.with_bands([]).has_data((0, 32), (0, 32))  # nothing is asked for, so nothing is missing
 
 
 def test_a_copy_reads_in_another_thread_and_after_pickling(tmp_path):

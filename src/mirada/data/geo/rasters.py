@@ -94,7 +94,7 @@ class Rasters:
     def has_data(self, rows: Span, cols: Span) -> bool:
         """Whether a pixel of the window may have all its bands: by the lists of blocks, else by the first band."""
         first = replace(self, bands=self.bands[:1])
-        return self.is_stored(rows, cols) and not np.isnan(first.read(rows, cols)).all()
+        return self.is_stored(rows, cols) and not np.isnan(first.read(rows, cols)).any(axis=0).all()
 
     def lonlat(self, rows: Span, cols: Span) -> np.ndarray:
         """float64 (2, h, w): longitude and latitude of the pixels' centres in degrees, also beyond the edges."""
