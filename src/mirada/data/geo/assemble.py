@@ -39,8 +39,29 @@ def assemble_plots(
     kept = np.flatnonzero(has_place_N & has_target_N)
     if not len(kept):
         raise MiradaError(f"{where}: no row has both a place and a number in {measured.target_name}; fill them in.")
+    plots, notes = placed(kept, source, kind, xy_N2, crs, measured, columns, chips)
+    require_enough(plots)
+    for num, what in ((int((~has_place_N).sum()), "coordinates"), (int((~has_target_N).sum()), measured.target_name)):
+        notes += (f"{where}: {num:,} of {len(xy_N2):,} rows have no number in {what} and are left out.",) if num else ()
+    num_repeated = len(plots) - len(np.unique(plots.xy_N2, axis=0))
+    if num_repeated:
+        notes += (f"{where}: {num_repeated:,} of {len(plots):,} rows lie exactly where another one does.",)
+    return replace(plots, notes=(*measured.notes, *notes))
+
+
+def placed(
+    kept: np.ndarray,
+    source: str,
+    kind: Kind,
+    xy_N2: np.ndarray,
+    crs: str,
+    measured: Measured,
+    columns: tuple[str, str],
+    chips: Chips | None = None,
+) -> tuple[Plots, tuple[str, ...]]:
+    """The plots of these rows, which all have a place, and what is odd about their coordinates."""
     lonlat_N2 = np.full(xy_N2.shape, np.nan)
-    lonlat_N2[kept], notes = checked_lonlat(xy_N2[kept], crs, columns, where)
+    lonlat_N2[kept], notes = checked_lonlat(xy_N2[kept], crs, columns, Path(source).name)
     every = Plots(
         source=source,
         kind=kind,
@@ -55,14 +76,7 @@ def assemble_plots(
         splits=measured.splits,
         names=measured.names,
     )
-    plots = every.subset(kept)
-    require_enough(plots)
-    for num, what in ((int((~has_place_N).sum()), "coordinates"), (int((~has_target_N).sum()), measured.target_name)):
-        notes += (f"{where}: {num:,} of {len(xy_N2):,} rows have no number in {what} and are left out.",) if num else ()
-    num_repeated = len(plots) - len(np.unique(plots.xy_N2, axis=0))
-    if num_repeated:
-        notes += (f"{where}: {num_repeated:,} of {len(plots):,} rows lie exactly where another one does.",)
-    return replace(plots, notes=(*measured.notes, *notes))
+    return every.subset(kept), notes
 
 
 def require_enough(plots: Plots) -> None:

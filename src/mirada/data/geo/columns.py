@@ -102,8 +102,25 @@ def read_measured(columns: Columns, choice: PlotColumns, coordinates: Sequence[s
     )
 
 
+def read_known(columns: Columns, num_rows: int, covariates: Sequence[str], target: str | None, where: str) -> Measured:
+    """What a trained model asks of every row: the covariates that it knows by name and, if it is judged, the target.
+
+    Covariates that are no column are left out; so may be all columns, in a file of nothing but points.
+    """
+    numbers = {name: numbers_of(cells) for name, cells in columns.items()}
+    column_of = {name: name for name in columns} | {"year": _year_column(columns, numbers)}
+    wanted = [column for name in covariates if (column := column_of.get(name)) is not None]
+    targets_N = np.full(num_rows, np.nan)
+    if target is not None:
+        _require_numbers(numbers[existing(columns, target, "target", where)], target, where)
+        targets_N = numbers[target].values_N
+    known = _covariates(columns, numbers, wanted, target, where)
+    identifiers = [name for name in columns if _is_identifier(name, numbers[name])]
+    return Measured(target or "", targets_N, known, None, _names(columns, numbers, identifiers), ())
+
+
 def _covariates(
-    columns: Columns, numbers: dict[str, Numbers], wanted: Sequence[str], target: str, where: str
+    columns: Columns, numbers: dict[str, Numbers], wanted: Sequence[str], target: str | None, where: str
 ) -> dict[str, np.ndarray]:
     """Columns of numbers by name; a year or a date becomes 'year'."""
     covariates = {}

@@ -45,13 +45,14 @@ def is_chip_archive(path: Path) -> bool:
     return has_place and not keys.isdisjoint(CHIPS)
 
 
-def read_chip_archive(path: Path, target: str | None) -> ChipArchive:
+def read_chip_archive(path: Path, target: str | None, *, needs_target: bool = True) -> ChipArchive:
+    """Without a target, where none is needed, targets are NaN."""
     try:
         with np.load(path, allow_pickle=False) as archive:
             arrays = {key: archive[key] for key in archive.files}
     except Exception as error:
         raise MiradaError(f"{path}: not a readable .npz archive of plain arrays ({error}).") from None
-    chips, target = _key(arrays, CHIPS, None, path), _key(arrays, TARGETS, target, path)
+    chips = _key(arrays, CHIPS, None, path)
     pixels_NCHW = _as_nchw(arrays[chips].astype(np.float32), str(arrays.get("layout", "")), path, chips)
     if "nodata" in arrays:
         pixels_NCHW = np.where(pixels_NCHW == np.float32(arrays["nodata"]), np.float32(np.nan), pixels_NCHW)
@@ -60,15 +61,20 @@ def read_chip_archive(path: Path, target: str | None) -> ChipArchive:
         raise MiradaError(
             f"{path}: {chips} are {height} x {width} pixels, expected squares of odd size; cut them anew."
         )
-    if arrays[target].shape not in ((num,), (num, 1)):
-        raise MiradaError(f"{path}: {target} has shape {arrays[target].shape}, expected ({num},) as {chips}.")
+    target, targets_N = _targets(arrays, target, num, path) if needs_target else ("", np.full(num, np.nan))
     lonlat_N2HW, notes = _places(arrays, (num, height, width), path)
     bands = tuple(map(str, arrays.get("band_names", [f"band{i + 1}" for i in range(num_bands)])))
     if len(bands) != num_bands:
         raise MiradaError(f"{path}: band_names has {len(bands)} names for {num_bands} bands in {chips}; name each.")
-    targets_N = arrays[target].reshape(num).astype(np.float64)
     covariates, splits = _covariates(arrays, num, path), _splits(arrays, num, path)
     return ChipArchive(pixels_NCHW, lonlat_N2HW, bands, target, targets_N, covariates, splits, notes)
+
+
+def _targets(arrays: dict[str, np.ndarray], given: str | None, num: int, path: Path) -> tuple[str, np.ndarray]:
+    key = _key(arrays, TARGETS, given, path)
+    if arrays[key].shape not in ((num,), (num, 1)):
+        raise MiradaError(f"{path}: {key} has shape {arrays[key].shape}, expected ({num},), one for each chip.")
+    return key, arrays[key].reshape(num).astype(np.float64)
 
 
 def _key(arrays: dict[str, np.ndarray], known: tuple[str, ...], given: str | None, path: Path) -> str:
