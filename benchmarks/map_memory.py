@@ -5,8 +5,8 @@
 
 The raster is made by this script: a sparse tiled GeoTIFF with discs of data. It is mapped by a convolution over 9 × 9
 pixels that stands for a model (the engine is measured here, not a system), and the resident memory of the process, the
-libraries and GDAL's cache included, is noted ten times a second. Flat means: the later half of predicting needs no more than the earlier.
-Writing the Cloud-Optimised GeoTIFF and the previews is noted apart.
+libraries and GDAL's cache included, is noted ten times a second. Flat means: the later half of predicting needs no more
+than the earlier. Writing the Cloud-Optimised GeoTIFF and the previews is noted apart.
 """
 
 from __future__ import annotations
