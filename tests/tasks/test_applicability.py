@@ -5,9 +5,9 @@ import pytest
 from safetensors.numpy import load_file, save_file
 from scipy.spatial.distance import cdist
 
+from mirada.data.geo.sphere import unit_vectors
 from mirada.errors import MiradaError
 from mirada.tasks.applicability import Applicability, permutation_importance
-from mirada.tasks.sphere import unit_vectors
 
 ONLY_LAYERS = [1.0, 1.0, 0.0]  # nothing for the location
 
@@ -40,7 +40,7 @@ def test_index_equals_brute_force_with_weights():
     training, places, weights = samples(), samples(53, seed=1), np.array([3.0, 0.5, 2.0])
     fitted = Applicability.fit(training, np.arange(97) % 4, weights)
     sphere, elsewhere = unit_vectors(training[:, 2:]), unit_vectors(places[:, 2:])
-    spread = np.sqrt(sphere.var(0).mean())
+    spread = np.sqrt(sphere.var(0).sum())
     x, p = (
         np.concatenate(
             [weights[:2] * (rows[:, :2] - training[:, :2].mean(0)) / training[:, :2].std(0), 2.0 * vectors / spread],

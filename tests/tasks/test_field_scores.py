@@ -7,8 +7,16 @@ import pytest
 from scipy.stats import pearsonr
 from sklearn import metrics
 
-from mirada.tasks.field_scores import SCORES, block_bootstrap, block_draws, field_scores, morans_i
-from mirada.tasks.sphere import nearest_others, unit_vectors
+from mirada.data.geo.sphere import unit_vectors
+from mirada.tasks.field_scores import (
+    SCORES,
+    block_bootstrap,
+    block_draws,
+    field_scores,
+    interval_of,
+    morans_i,
+    nearest_others,
+)
 
 
 def test_scores_by_hand():
@@ -73,19 +81,22 @@ def test_errors_that_blocks_share_widen_the_interval():
     assert all(math.isnan(end) for end in block_bootstrap(target, predicted, np.zeros(500))["r2"])
 
 
-def test_interval_of_rows_covers_as_often_as_it_says():
-    generator, covered = np.random.default_rng(0), 0
-    for seed in range(100):
-        blocks = np.repeat(np.arange(40), 5)
+def test_interval_of_blocks_holds_the_truth_about_as_often_as_it_says():
+    generator, held = np.random.default_rng(0), 0
+    blocks, truth = np.repeat(np.arange(40), 5), 2 / math.sqrt(math.pi)
+    for seed in range(200):
         error = generator.normal(size=40)[blocks] + generator.normal(size=200)
-        low, high = block_bootstrap(np.zeros(200), error, blocks, draws=200, seed=seed)["mse"]
-        covered += low < 2 < high
-    assert 0.86 < covered / 100 < 0.99
+        low, high = block_bootstrap(np.zeros(200), error, blocks, draws=200, seed=seed)["mae"]
+        held += low < truth < high
+    assert held / 200 == pytest.approx(0.935, abs=0.05)  # three standard errors about what 400 other runs gave
 
 
-def test_places_on_the_sphere():
-    places = unit_vectors(np.array([[0.0, 0.0], [90.0, 0.0], [-17.0, 90.0], [180.0, 0.0]]))
-    np.testing.assert_allclose(places, [[1, 0, 0], [0, 1, 0], [0, 0, 1], [-1, 0, 0]], atol=1e-15)
+def test_interval_of_few_blocks_is_wider_by_hand():
+    draws = np.arange(10_001.0)
+    # 2.2622 is Student's quantile with 9 degrees of freedom: Φ(−2.2622 √(10/9)) = 0.00855.
+    assert interval_of(draws, 10) == pytest.approx((85.5, 10_000 - 85.5), abs=1)
+    assert interval_of(draws, 10**6) == pytest.approx((250, 9750), abs=1)
+    assert all(math.isnan(end) for end in interval_of(np.array([np.nan]), 10))
 
 
 def test_neighbours_are_others_even_at_the_same_place_and_across_the_antimeridian():

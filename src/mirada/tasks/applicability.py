@@ -20,9 +20,9 @@ import numpy as np
 from scipy.spatial import cKDTree
 from scipy.spatial.distance import pdist
 
+from mirada.data.geo.sphere import unit_vectors
 from mirada.errors import MiradaError
 from mirada.tasks.layers import Predict
-from mirada.tasks.sphere import unit_vectors
 
 MOST_SAMPLES = 4000
 LOCATION = 3  # of the features, the last
@@ -59,7 +59,7 @@ class Applicability:
         known_F = ~missing_NF.all(axis=0)
         mean_F, std_F = np.zeros(len(known_F)), np.zeros(len(known_F))
         mean_F[known_F], std_F[known_F] = (f(feature_NF[:, known_F], axis=0) for f in (np.nanmean, np.nanstd))
-        std_F[-LOCATION:] = np.sqrt(np.square(std_F[-LOCATION:]).mean())  # a sphere must not become an ellipsoid
+        std_F[-LOCATION:] = np.linalg.norm(std_F[-LOCATION:])  # a sphere must not become an ellipsoid
         varies_F = std_F > 1e-9 * np.maximum(np.abs(mean_F), 1e-9)
         factor_F = np.divide(weight_F, std_F, out=np.zeros_like(std_F), where=varies_F)
         if not factor_F.any():
