@@ -21,6 +21,7 @@ _HOME = {
     "generate": "mirada.verbs.generate",
     "generate_text": "mirada.verbs.generate",
     "load": "mirada.verbs.load",
+    "map": "mirada.verbs.map",
     "predict": "mirada.verbs.predict",
     "record": "mirada.core",
     "resume": "mirada.verbs.train",

@@ -14,6 +14,7 @@ from mirada.cli import (
     export,
     fill,
     generate,
+    map,
     neighbours,
     predict,
     presets,
@@ -56,11 +57,13 @@ def mirada(
       mirada predict runs/vit-photos new/  use it
       mirada train en-es.tsv               learn to translate from pairs of sentences
       mirada train book.txt                learn to go on writing
+      mirada train plots.csv --rasters climate.tif      learn a map from plots
 
     A source of data is a folder with a folder per class, a .csv, .tsv or .parquet table of paths and labels, an .npz
     archive, a folder of IDX files, a data set of Hugging Face, or a sample set: digits, photos. A graph is
     a folder with edges.csv and nodes.csv, or with the files ind.* of Planetoid. Text is a .txt file, a .tsv, .csv or
-    .jsonl table of sentence pairs or of texts and labels, or a folder of such files.
+    .jsonl table of sentence pairs or of texts and labels, or a folder of such files. Plots are a table, a .gpkg or a
+    .geojson file of points with a number to predict, beside GeoTIFFs or not.
     """
 
 
@@ -71,7 +74,8 @@ for verb, words in (
     (resume.resume, "Continue a run that was stopped."),
     (compare.compare, "Train several systems on equal terms."),
     (evaluate.evaluate, "Measure a trained model on what it has not seen."),
-    (predict.predict, "Say what a trained model sees in images or texts."),
+    (predict.predict, "Say what a trained model sees in images, texts or places."),
+    (map.map_, "Map what a model of plots predicts."),
     (translate.translate, "Translate sentences."),
     (generate.generate, "Write more text, or draw new images."),
     (fill.fill, "Suggest words for the blanks of a text."),
@@ -81,4 +85,4 @@ for verb, words in (
     (systems.systems, "List the models that can be trained, or show one."),
     (presets.presets, "List the shipped presets, or show one."),
 ):
-    app.command(short_help=words)(told(verb))
+    app.command(verb.__name__.rstrip("_"), short_help=words)(told(verb))

@@ -23,6 +23,13 @@ Run = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, made by 
 Settings = Annotated[
     list[str] | None, typer.Argument(metavar="KEY.SUB=VALUE", help="Single settings.", show_default=False)
 ]
+RasterFiles = Annotated[
+    list[str] | None,
+    typer.Option("--rasters", metavar="TIF", help="GeoTIFF to look at around plots; repeatable.", show_default=False),
+]
+TargetColumn = Annotated[
+    str | None, typer.Option("--target", metavar="COLUMN", help="Column to predict, if its name does not tell.")
+]
 Device = Annotated[str | None, typer.Option(help="auto, cpu, cuda or mps.", show_default=False)]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
 LogLevel = Annotated[
@@ -51,6 +58,12 @@ class _Terminal(logging.StreamHandler):
     def emit(self, record: logging.LogRecord) -> None:
         self.stream = sys.stderr
         super().emit(record)
+
+
+def plot_settings(rasters: Sequence[str] | None, target: str | None = None) -> dict[str, object]:
+    """What --rasters and --target are among the settings."""
+    given = {"data.rasters": list(rasters or ()), "data.label_column": target}
+    return {key: value for key, value in given.items() if value}
 
 
 def split_settings(words: Sequence[str | None]) -> tuple[list[str], list[str]]:

@@ -9,10 +9,11 @@ from typing import Annotated
 import typer
 
 from mirada.cli.lines import lines_of_stdin
-from mirada.cli.options import Device, Level, LogLevel, Quiet, Run, Verbose, start_logging
+from mirada.cli.options import Device, Level, LogLevel, Quiet, RasterFiles, Run, Verbose, start_logging
 from mirada.errors import MiradaError
 
 SHOWN_REASONS = 5
+THINGS = {"text": "texts", "pairs": "texts", "plots": "points"}
 
 
 def predict(
@@ -22,22 +23,24 @@ def predict(
         typer.Argument(
             metavar="INPUTS",
             help="Image files, folders or patterns such as 'new/*.jpg'; - reads paths from stdin. Or a graph's folder. "
-            "Or texts, and files of them (.txt, .csv, .tsv, .jsonl); - reads a text per line.",
+            "Or texts, and files of them (.txt, .csv, .tsv, .jsonl); - reads a text per line. Or a file of points.",
         ),
     ],
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Write a .csv or .jsonl file instead of printing a table.")
     ] = None,
+    rasters: RasterFiles = None,
     batch_size: Annotated[int, typer.Option(min=1, help="Images or texts at a time.")] = 64,
     device: Device = None,
     quiet: Quiet = False,
     log_level: LogLevel = Level.warning,
     verbose: Verbose = False,
 ) -> None:
-    """Say what a trained model sees in images, what it takes the nodes of a graph for, or what it makes of texts.
+    """Say what a trained model sees in images, what it takes the nodes of a graph for, what it makes of texts, or what
+    it expects at places.
 
     An image that cannot be read is reported in its row and does not stop the others. Every line of a text file or of
-    stdin has a row, blank ones too.
+    stdin has a row, blank ones too. Points need no target; bands come from the rasters of the run, or from --rasters.
 
     \b
     Example:
@@ -45,6 +48,7 @@ def predict(
       mirada predict runs/vit-photos new_photos/ -o answers.csv
       mirada predict runs/gat-citations citations/ -o answers.csv
       mirada predict runs/bert-reviews "what a lovely film" new_reviews.txt
+      mirada predict runs/spatioformer-plots new_points.csv -o richness.csv
       find . -name '*.jpg' | mirada predict runs/vit-photos - -o answers.jsonl
     """
     start_logging(log_level, verbose, quiet)
@@ -58,20 +62,22 @@ def predict(
 
     require_format(out)
     trained = load(run, device=device or "auto")
-    is_text = trained.data.get("inputs") in ("text", "pairs")
-    given = texts_given(images) if is_text else paths_given(images)
+    things = THINGS.get(trained.data.get("inputs", "image"), "images")
+    given = texts_given(images) if things == "texts" else paths_given(images)
     with counted("predicting", quiet) as progress:
-        rows = verb(trained, given, out=out, batch_size=batch_size, progress=progress)
+        rows = verb(trained, given, out=out, batch_size=batch_size, progress=progress, rasters=rasters)
     failed = [row for row in rows if row["error"]]
     if out is None:
-        show_answers(rows, "no answer" if is_text else "cannot be read")
+        show_answers(rows, "cannot be read" if things == "images" else "no answer")
     elif not quiet:
         print(f"wrote {len(rows):,} rows to {out}")
     if failed and not quiet:
         for row in failed[:SHOWN_REASONS]:
             print(f"mirada: {row['error']}", file=sys.stderr)
-        things = "texts have no answer" if is_text else "images could not be read"
-        print(f"mirada: {len(failed)} of {len(rows)} {things}.", file=sys.stderr)
+        fate = "could not be read" if things == "images" else "have no answer"
+        print(f"mirada: {len(failed)} of {len(rows)} {things} {fate}.", file=sys.stderr)
+    for note in () if quiet else getattr(trained, "notes", ()):
+        print(f"note: {note}", file=sys.stderr)
 
 
 def paths_given(words: list[str]) -> list[str]:
@@ -86,7 +92,7 @@ def texts_given(words: list[str]) -> list[str]:
 
 
 def show_answers(rows: list[dict], without: str) -> None:
-    """One line per image or text; `without` an answer it says so. The shares of single classes are for files."""
+    """One line per image, text or point; `without` an answer it says so. The shares of single classes are for files."""
     from rich import box
     from rich.table import Table
 

@@ -10,17 +10,25 @@ from rich.table import Table
 from rich.text import Text
 
 from mirada.cli.progress import NOUNS, clock
+from mirada.train.files import read_json
 from mirada.train.folder import RunFolder
 
 TRIVIAL = {
     "regression": "mean of the training images",
     "pixels": "frequencies of colours",
+    "field": "mean of the held-out plots",
     "translate": "the source as it is",
     "generate": "frequencies of tokens",
     "fill": "frequencies of tokens",
     "embed": "chance",
 }
 COUNTED = {"translate": "sentences", "generate": "passages", "fill": "lines", "embed": "neighbours"}
+MODELS = {
+    "model": "model",
+    "knn": "nearest plots",
+    "random_forest": "random forest",
+    "gradient_boosting": "boosting",
+}
 SIDES = {"test": "test {what}", "val": "validation {what} (the data has no test {what})"}
 
 
@@ -40,6 +48,8 @@ def show_run(run: RunFolder) -> None:
     print_table(table)
     for line in further_lines(result):
         print(line)
+    if run.validation.exists():
+        show_validation(read_json(run.validation))
     print(f"run     {run.path}")
     if run.report.exists():
         print(f"report  {run.report}")
@@ -61,6 +71,31 @@ def further_lines(result: dict) -> list[str]:
     if "bits_per_character" in result:
         lines.append(f"bits per character: {result['bits_per_character']:.4f}")
     return lines
+
+
+def show_validation(found: dict) -> None:
+    """R² of the model and of simple ones by every way to hold plots out, and whether intervals held."""
+    table = Table(box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
+    table.title = "R² of models trained on the other folds (95 % interval over blocks)"
+    schemes = found["schemes"]
+    for heading in ("held out", *(MODELS.get(name, name) for name in next(iter(schemes.values()))["models"])):
+        table.add_column(heading, justify="left" if heading == "held out" else "right", no_wrap=True)
+    for scheme, entry in schemes.items():
+        cells = [_with_interval(model) for model in entry["models"].values()]
+        table.add_row(f"{scheme}, {entry['folds']} folds", *cells)
+    print_table(table)
+    for scheme, entry in schemes.items():
+        if "coverage" in entry:
+            measured = entry["coverage"]
+            promised, rows, blocks = (f"{100 * measured[key]:.3g} %" for key in ("promised", "rows", "blocks"))
+            print(f"{promised} intervals held {rows} of the plots, {blocks} of a block on average ({scheme})")
+        else:
+            print(f"no intervals ({scheme}): {entry['no_intervals']}")
+
+
+def _with_interval(model: dict) -> str:
+    low, high = model["intervals"]["r2"]
+    return f"{model['scores']['r2']:.3f} ({low:.3f} – {high:.3f})"
 
 
 def counted(result: dict) -> str:

@@ -9,7 +9,19 @@ from typing import Annotated
 
 import typer
 
-from mirada.cli.options import Device, Level, LogLevel, Quiet, Settings, Verbose, split_settings, start_logging
+from mirada.cli.options import (
+    Device,
+    Level,
+    LogLevel,
+    Quiet,
+    RasterFiles,
+    Settings,
+    TargetColumn,
+    Verbose,
+    plot_settings,
+    split_settings,
+    start_logging,
+)
 from mirada.errors import MiradaError
 
 LENGTHS = ("epochs", "steps", "minutes")
@@ -20,11 +32,13 @@ def train(
         str | None,
         typer.Argument(
             metavar="SOURCE",
-            help="Labelled images (folder, table, .npz, IDX, sample set), text (.txt, table of pairs), or a graph.",
+            help="Labelled images (folder, table, .npz, IDX, sample set), text (.txt, table of pairs), a graph, plots.",
             show_default=False,
         ),
     ] = None,
     settings: Settings = None,
+    rasters: RasterFiles = None,
+    target: TargetColumn = None,
     system: Annotated[str | None, typer.Option(help="Model, or model:size, of `mirada systems`.")] = None,
     preset: Annotated[str | None, typer.Option(help="Of `mirada presets`; by default chosen from the data.")] = None,
     config: Annotated[Path | None, typer.Option(help="YAML file of settings, such as a run's config.yaml.")] = None,
@@ -53,8 +67,8 @@ def train(
     log_level: LogLevel = Level.warning,
     verbose: Verbose = False,
 ) -> None:
-    """Train a model on labelled images, text or a graph with labelled nodes, judge it on what it has not seen, and
-    write a report.
+    """Train a model on labelled images, text, a graph with labelled nodes or plots on a map, judge it on what it has
+    not seen, and write a report.
 
     What is not given is chosen from the data. Options beat KEY.SUB=VALUE settings, these beat the --config file, and
     that beats the preset. Ctrl-C stops with everything saved; `mirada resume` goes on.
@@ -65,6 +79,7 @@ def train(
       mirada train en-es.tsv
       mirada train book.txt --system bert
       mirada train citations/
+      mirada train plots.csv --rasters landsat.tif --rasters climate.tif --target richness
       mirada train labels.csv --system vit:mini --minutes 20
       mirada train digits --epochs 10 --baseline none train.learning_rate=5e-4 augment.strength=strong
       mirada train photos/ --from google/vit-base-patch16-224
@@ -84,6 +99,7 @@ def train(
         "train.device": device,
         "baseline.name": baseline,
         "distil.teacher": teacher,
+        **plot_settings(rasters, target),
     }
     given = {key: value for key, value in flags.items() if value is not None}
     layered = [*without_beaten(words, given), *(f"{key}={json.dumps(value)}" for key, value in given.items())]

@@ -26,9 +26,11 @@ from mirada.train.folder import RunFolder, csv_text
 from mirada.train.outputs import outputs_of
 from mirada.verbs.check import READING, reading_options
 from mirada.verbs.evaluate_graph import questions_about_nodes
+from mirada.verbs.evaluate_plots import judge_plots
 from mirada.verbs.evaluate_text import judge_text
 from mirada.verbs.load import Progress, Trained, load
 from mirada.verbs.load_graph import TrainedGraph
+from mirada.verbs.maps.trained import TrainedPlots
 from mirada.verbs.prepare import EVALUATION_BATCH, open_table, prepare
 from mirada.verbs.questions import Questions, positions, require_other_data, require_own_data
 from mirada.verbs.text.trained import TrainedText
@@ -38,7 +40,7 @@ Store = MemoryImages | StreamedImages
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The numbers, a row per image, node or text, and the files that hold them."""
+    """The numbers, a row per image, node, text or plot, and the files that hold them."""
 
     result: dict
     rows: list[dict]
@@ -53,7 +55,7 @@ def evaluate(
     device: str = "auto",
     progress: Progress | None = None,
 ) -> Evaluation:
-    """Measure on what the run held out, or on all images, labelled nodes or texts of another source of the same kind.
+    """Measure on what the run held out, or on all images, labelled nodes, texts or plots of another such source.
 
     `settings` such as "data.label_column=species" say how to read the other source.
     """
@@ -63,6 +65,9 @@ def evaluate(
         raise MiradaError("settings are for another source of data; give it, or leave the settings out.")
     if isinstance(trained, TrainedText):
         result, lines, side = judge_text(trained, None if source is None else str(source), given)
+        return _written(trained.folder, side or _slug(str(source)), result, lines)
+    if isinstance(trained, TrainedPlots):
+        result, lines, side = judge_plots(trained, None if source is None else str(source), given)
         return _written(trained.folder, side or _slug(str(source)), result, lines)
     ask = questions_about_nodes if isinstance(trained, TrainedGraph) else _questions_about_images
     asked = ask(trained, None if source is None else str(source), given, progress)

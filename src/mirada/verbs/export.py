@@ -25,6 +25,7 @@ from mirada.verbs.text.trained import TrainedText
 KEPT = (
     *("inputs", "task", "class_names", "target_names", "image_size", "in_channels", "feature_names", "fit"),
     *("normalisation", "target_mean", "target_std", "checksum", "max_length", "shared", "sides"),
+    *("head", "target_name", "band_names", "covariate_names", "chip_size", "crs", "scheme", "block"),
 )
 TOLERANCE = 1e-4
 BATCHES = (1, 5)  # numbers of images at which the exported model is compared with the model itself
@@ -38,7 +39,8 @@ def export(
 ) -> list[Path]:
     """Write the best model of a run into the folder `out` (if None, run/export or run/<library>); returns the files.
 
-    safetensors: model.safetensors, model.json, data.json and the tokenisers of text, which mirada.load opens.
+    safetensors: model.safetensors, model.json, data.json, the tokenisers of text and what the validation of a map
+    found, which mirada.load opens.
     onnx: model.onnx (input `images`, normalised, (batch, channels, height, width) with a free batch) and data.json,
     whose content is in the model's metadata too; written only if it agrees with the model.
     transformers: config.json, model.safetensors and preprocessor_config.json, which that library's
@@ -63,14 +65,20 @@ def write_safetensors(trained: Trained, described: dict, folder: Path) -> list[P
     names = ("model.safetensors", "model.json")
     for name in names:
         _copy(model_folder(trained.folder) / name, folder / name)
-    tokenisers = trained.save_tokenisers(folder) if isinstance(trained, TrainedText) else []
-    return [*(folder / name for name in names), *tokenisers]
+    further = trained.save_tokenisers(folder) if isinstance(trained, TrainedText) else []
+    for found in (trained.folder.validation, trained.folder.applicability):
+        if found.exists():
+            _copy(found, folder / found.name)
+            further.append(folder / found.name)
+    return [*(folder / name for name in names), *further]
 
 
 def write_onnx(trained: Trained, described: dict, folder: Path) -> list[Path]:
-    if trained.data.get("inputs") == "graph":
+    inputs = trained.data.get("inputs")
+    if inputs in ("graph", "plots"):
+        what = {"graph": "graphs", "plots": "plots"}[inputs]
         raise MiradaError(
-            f"{trained.folder.path}: models of graphs are exported to safetensors only; use --to safetensors."
+            f"{trained.folder.path}: models of {what} are exported to safetensors only; use --to safetensors."
         )
     if isinstance(trained, TrainedText):
         raise MiradaError(f"{trained.folder.path}: models of text are not exported to ONNX; use --to safetensors.")

@@ -1,4 +1,4 @@
-"""`mirada.load`: a trained model that answers about images, or about the nodes of a graph."""
+"""`mirada.load`: a trained model that answers about images, nodes of a graph, texts or places."""
 
 from __future__ import annotations
 
@@ -122,6 +122,10 @@ def load(run: str | Path | RunFolder, *, device: str = "auto") -> Trained:
         from mirada.verbs.text.trained import TrainedText
 
         kind = TrainedText
+    elif data.get("inputs") == "plots":
+        from mirada.verbs.maps.trained import TrainedPlots
+
+        kind = TrainedPlots
     return kind(folder, load_model(weights).to(place), saved_task(data), data, place)
 
 

@@ -1,14 +1,16 @@
-"""`mirada predict`: answers for new images, broken ones included, for the nodes of a graph, or for texts."""
+"""`mirada predict`: answers for new images, broken ones included, for nodes of a graph, for texts, or for places."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 from mirada.errors import MiradaError
 from mirada.train.files import write_text
 from mirada.train.folder import RunFolder, csv_text
 from mirada.verbs.load import Progress, Trained, load
+from mirada.verbs.maps.trained import TrainedPlots
 
 FORMATS = (".csv", ".jsonl")
 
@@ -21,16 +23,20 @@ def predict(
     batch_size: int = 64,
     device: str = "auto",
     progress: Progress | None = None,
+    rasters: Sequence[str | Path] | None = None,
 ) -> list[dict]:
-    """One row per image or text: name, the answer, and `error` (None, or why there is no answer).
+    """One row per image, text or point: name, the answer, and `error` (None, or why there is no answer).
 
     `images` are paths, folders, patterns, uint8 arrays or Pillow images; for a model trained on a graph, the folder of
-    a graph, and there is a row per node; for a model trained on text, texts and files of texts. `out` is a .csv or
-    .jsonl file.
+    a graph, and there is a row per node; for a model trained on text, texts and files of texts; for a model trained on
+    plots, a file of points, and `rasters` to look at (None: those of the run). `out` is a .csv or .jsonl file.
     """
     require_format(out)
     trained = run if isinstance(run, Trained) else load(run, device=device)
-    rows = trained.rows(images, batch_size=batch_size, progress=progress)
+    if rasters and not isinstance(trained, TrainedPlots):
+        raise MiradaError(f"{trained.folder.path}: this model was not trained on plots; leave the rasters out.")
+    about = {"rasters": rasters} if rasters else {}
+    rows = trained.rows(images, batch_size=batch_size, progress=progress, **about)
     if out is not None:
         write_rows(Path(out), rows)
     return rows

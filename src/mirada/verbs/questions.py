@@ -26,7 +26,9 @@ class Questions:
 
 def require_own_data(trained: Trained) -> None:
     if "split" not in trained.data:
-        what = {"graph": "graph", "text": "texts", "pairs": "texts"}.get(trained.data.get("inputs", ""), "images")
+        what = {"graph": "graph", "text": "texts", "pairs": "texts", "plots": "plots"}.get(
+            trained.data.get("inputs", ""), "images"
+        )
         raise MiradaError(f"{trained.folder.path}: is an exported model; give the {what} to evaluate it on.")
 
 

@@ -227,6 +227,7 @@ class PreparedPlots(AnsweredByRow):
             "crs": plots.crs,
             "center": [lon, lat],
             "extent_km": extent_km,
+            "scheme": self.maps.scheme,
             "block": self.block,
             "num_blocks": len(np.unique(self.blocks_N)),
             "covariate_names": list(plots.covariate_names),
@@ -270,8 +271,6 @@ class PreparedPlots(AnsweredByRow):
 
 def prepare_plots(data: DataConfig, system: str, *, saved: dict | None = None) -> PreparedPlots:
     """Read the plots and cut their chips; with `saved` (the data.json of a run) they are divided as then."""
-    if isinstance(data.label_column, list):
-        raise MiradaError(f"data.label_column={data.label_column}: plots have one target; give one column.")
     plots = open_plots(data.source, **reading_options(data))
     require_trainable_plots(plots)
     if saved is not None and plots.checksum() != saved["checksum"]:
@@ -281,4 +280,6 @@ def prepare_plots(data: DataConfig, system: str, *, saved: dict | None = None) -
 
 def reading_options(data: DataConfig) -> dict:
     """What open_plots takes of a configuration."""
+    if isinstance(data.label_column, list):
+        raise MiradaError(f"data.label_column={data.label_column}: plots have one target; give one column.")
     return {option: getattr(data, setting) for option, setting in SETTING_OF_OPTION.items()}
