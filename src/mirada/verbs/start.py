@@ -14,6 +14,7 @@ from mirada.systems.outline import outline
 from mirada.systems.registry import all_arguments
 from mirada.train.files import write_json
 from mirada.train.folder import RunFolder
+from mirada.verbs.maps.prepare import PreparedPlots
 from mirada.verbs.prepare import AnyPrepared, Prepared
 from mirada.verbs.prepare_graph import PreparedGraph
 from mirada.verbs.text.prepared import PreparedText
@@ -57,6 +58,11 @@ def require_startable(checkpoint: Checkpoint, config: Config, prepared: AnyPrepa
             f"{checkpoint.start}: holds a {checkpoint.system}, but system {config.system.name!r} is asked for; "
             f"leave --system out."
         )
+    if isinstance(prepared, PreparedPlots):
+        raise MiradaError(
+            f"{prepared.source}: a model of plots keeps the plots it was trained on, so it starts from random weights; "
+            "leave --from out."
+        )
     arguments = model_arguments(config, prepared)
     model = outline(config.system.name, **arguments)
     adapted(model, arguments, checkpoint, class_names_of(prepared))
@@ -92,6 +98,7 @@ def model_arguments(config: Config, prepared: AnyPrepared) -> dict:
 
 
 def class_names_of(prepared: AnyPrepared) -> tuple[str, ...]:
+    assert not isinstance(prepared, PreparedPlots)
     return tuple(prepared.graph.classes if isinstance(prepared, PreparedGraph) else prepared.table.class_names)
 
 

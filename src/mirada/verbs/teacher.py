@@ -24,7 +24,7 @@ def require_teacher(config: Config, prepared: AnyPrepared, says: Callable[[str],
     if distil.teacher is None:
         return config
     if not isinstance(prepared, Prepared) or prepared.task_name != "single-label":
-        what = prepared.task_name if isinstance(prepared, Prepared) else "a graph"
+        what = prepared.task_name if isinstance(prepared, Prepared) else f"of another kind ({prepared.inputs})"
         raise MiradaError(f"distil.teacher is for images with one class each, but {prepared.source} is {what}.")
     teacher = load(distil.teacher, device="cpu")
     _require_alike(distil.teacher, teacher, prepared)
