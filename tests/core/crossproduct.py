@@ -12,6 +12,7 @@ from mirada.core import (
     BiasTable,
     Bilinear,
     Decomposed,
+    Distance,
     Dot,
     Edges,
     Fixed,
@@ -48,6 +49,7 @@ SCORES = {
     "additive": lambda: Additive(K, K, 13, H, bias=True),
     "graph additive": lambda: GraphAdditive(K, H),
     "learned temperature": lambda: LearnedTemperature(K),
+    "distance": lambda: Distance(H),
     "soft-capped": lambda: SoftCapped(ScaledDot(), 2.0),
     "random features": lambda: RandomFeatures(K, 13),
 }

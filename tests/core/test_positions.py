@@ -1,5 +1,5 @@
 """Positions that are added or appended to the tokens, item by item; C8 is in test_shaw, C9 in test_rotary, C12 in
-test_position_ablation."""
+test_position_ablation, C13 in test_geographic."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from mirada.core import (
     Attention,
     Concatenated,
     Dot,
-    Geographic,
     Learned,
     Places,
     Rotary,
@@ -258,33 +257,6 @@ def test_C11_adding_is_appending_under_a_shared_projection():
     both = nn.Linear(2 * D, K, bias=False)
     both.load_state_dict({"weight": torch.cat([W.weight, W.weight], dim=1)})
     torch.testing.assert_close(W(position(x, line(N))), both(Appended(position)(x, line(N))))
-
-
-# --- C13: places on earth ---
-
-
-def test_C13_geographic_golden_values():
-    dim, base = 16, 100.0
-    grid = [(lon, lat) for lon in (-180.0, -58.4, 0.0, 12.5, 149.1, 180.0) for lat in (-90.0, -34.6, 0.0, 51.5, 90.0)]
-    expected = []
-    for lon, lat in grid:
-        row = []
-        for k in range(dim):
-            turn = math.sin if k % 2 == 0 else math.cos
-            row.append((turn(lon / base ** (k / dim)) + turn(lat / base ** ((dim - k - 1) / dim))) / 2)
-        expected.append(row)
-    table = Geographic(dim, base).table(torch.tensor(grid, dtype=torch.float64))
-    torch.testing.assert_close(table, torch.tensor(expected, dtype=torch.float64), atol=1e-6, rtol=0)
-
-
-def test_C13_geographic_is_bounded_before_its_strength():
-    lonlat = torch.rand(B, 997, 2) * torch.tensor([360, 180]) - torch.tensor([180, 90])
-    part = Geographic(D, strength=10_000)
-    assert part.table(lonlat).abs().max() <= 1
-    x = torch.randn(B, 997, D)
-    torch.testing.assert_close(part(x, lonlat), x + 10_000 * part.table(lonlat))
-    part(x, lonlat).sum().backward()
-    assert part.strength.grad.abs() > 0
 
 
 # --- what does not fit is said in a sentence ---

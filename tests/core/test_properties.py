@@ -12,6 +12,7 @@ from mirada.core import (
     Attention,
     Bilinear,
     Concatenated,
+    Distance,
     Dot,
     Edges,
     Fixed,
@@ -47,6 +48,7 @@ def scores(draw):
                 lambda: Additive(K, K, 13, H, bias=True),
                 lambda: GraphAdditive(K, H),
                 lambda: LearnedTemperature(K),
+                lambda: Distance(H),
                 lambda: SoftCapped(ScaledDot(), 2.0),
             ]
         )

@@ -61,9 +61,9 @@ def same(ours: nn.Module, theirs: nn.Module) -> list[Pair]:
 
 
 def of_attention(ours: Attention, theirs: nn.MultiheadAttention) -> list[Pair]:
-    pairs = same(ours.heads.to_out, theirs.out_proj)
+    pairs, dim = same(ours.heads.to_out, theirs.out_proj), theirs.embed_dim
     for third, projection in enumerate((ours.heads.to_q, ours.heads.to_k, ours.heads.to_v)):
-        rows = slice(third * DIM, (third + 1) * DIM)
+        rows = slice(third * dim, (third + 1) * dim)
         pairs += [(projection.weight, theirs.in_proj_weight, rows), (projection.bias, theirs.in_proj_bias, rows)]
     return pairs
 
@@ -104,11 +104,13 @@ def copy(pairs: list[Pair], ours: nn.Module) -> None:
             our.copy_(their[rows])
 
 
-def assert_same_result_and_gradients(out: Tensor, expected: Tensor, inputs: list[Tensor], pairs: list[Pair]) -> None:
-    torch.testing.assert_close(out, expected, **EXACT)
+def assert_same_result_and_gradients(
+    out: Tensor, expected: Tensor, inputs: list[Tensor], pairs: list[Pair], tolerance: dict[str, float] = EXACT
+) -> None:
+    torch.testing.assert_close(out, expected, **tolerance)
     direction = torch.randn_like(expected)
     into_ours = torch.autograd.grad(out, [*inputs, *(our for our, _, _ in pairs)], direction)
     into_theirs = torch.autograd.grad(expected, [*inputs, *(their for _, their, _ in pairs)], direction)
     rows = [*(ALL for _ in inputs), *(part for _, _, part in pairs)]
     for our, their, part in zip(into_ours, into_theirs, rows, strict=True):
-        torch.testing.assert_close(our, their[part], **EXACT)
+        torch.testing.assert_close(our, their[part], **tolerance)

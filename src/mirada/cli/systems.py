@@ -15,7 +15,7 @@ def systems(
         str | None, typer.Argument(metavar="NAME", help="One system, to see its whole card.", show_default=False)
     ] = None,
     image_size: Annotated[str, typer.Option(help="HEIGHTxWIDTH, or one side, at which to count parameters.")] = "32",
-    channels: Annotated[int, typer.Option(min=1, help="Channels of the images.")] = 3,
+    channels: Annotated[int, typer.Option(min=1, help="Channels of the images, or bands around plots.")] = 3,
     classes: Annotated[int, typer.Option(min=1, help="Number of classes.")] = 10,
     tokens: Annotated[int, typer.Option(min=1, help="Size of the vocabulary, of models of text.")] = 8000,
 ) -> None:
@@ -27,6 +27,7 @@ def systems(
       mirada systems vit --image-size 224 --classes 1000
       mirada systems vit --image-size 48x64 --channels 1
       mirada systems gpt --tokens 50257
+      mirada systems spatioformer_paper --channels 6
     """
     size = re.fullmatch(r"([1-9]\d*)(?:[xX×]([1-9]\d*))?", image_size.strip())
     if size is None:
@@ -42,7 +43,9 @@ def systems(
             name, image_size=(height, width), in_channels=channels, num_classes=classes, num_tokens=tokens
         )
         images = f"{height}x{width}, {channels} channels, {classes} classes"
-        show_card(card, sizes, f"{tokens:,} tokens" if card.inputs in ("text", "pairs") else images)
+        words = f"{tokens:,} tokens"
+        data = {"text": words, "pairs": words, "plots": f"{channels} bands, no covariates"}
+        show_card(card, sizes, data.get(card.inputs, images))
 
 
 def show_cards(cards: list) -> None:

@@ -101,6 +101,13 @@ def all_arguments(name: str, size: str | None = None, **arguments: Any) -> dict[
     return {**defaults, **resolved}
 
 
+def taken(name: str, **offered: Any) -> dict[str, Any]:
+    """Of what the data offers, what the system has an argument for."""
+    card(name)
+    parameters = _parameters(_classes[name])
+    return {argument: value for argument, value in offered.items() if argument in parameters}
+
+
 def one_of(argument: str, value: str, choices: Mapping[str, Part]) -> Part:
     """choices[value], or an error that names the argument and the choices."""
     if value not in choices:

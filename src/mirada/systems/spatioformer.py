@@ -40,6 +40,7 @@ from mirada.core.heads import split
 from mirada.nn.encoder import Encoder, EncoderLayer
 from mirada.nn.mlp import MLP
 from mirada.nn.residual import pre_norm
+from mirada.nn.windows_of_layers import halo_of, require_chips
 from mirada.systems.registry import Card, one_of, register
 
 PLACES_AT_ONCE = 1024  # of a raster, so that their weights on all plots fit in memory
@@ -61,8 +62,9 @@ class Tower(nn.Module):
     ) -> None:
         super().__init__()
         self.in_channels, self.num_covariates, self.halo = in_channels, num_covariates, sum(radii)
+        layers = [_look_around(dim, num_heads, radius, dropout) for radius in radii]
         self.bands = nn.Linear(in_channels, dim) if in_channels else None
-        self.around = Encoder([_look_around(dim, num_heads, radius, dropout) for radius in radii], nn.LayerNorm(dim))
+        self.around = Encoder(layers, nn.LayerNorm(dim)) if in_channels else None
         self.covariates = nn.Linear(num_covariates, dim) if num_covariates else None
         self.location = location
         self.mlp = pre_norm(lambda: nn.LayerNorm(dim))(MLP(dim, 2 * dim, dropout=dropout))
@@ -77,18 +79,18 @@ class Tower(nn.Module):
         if self.bands is not None:
             x_BhwD = x_BhwD + self._seen(layers_BHWL[..., : self.in_channels])
         if self.covariates is not None:  # those of the middle: a chip has one value of each
-            known = inner_BhwL[..., self.in_channels : self.in_channels + self.num_covariates].nan_to_num()
-            x_BhwD = x_BhwD + self.covariates(known)
+            known = inner_BhwL[..., self.in_channels : self.in_channels + self.num_covariates]
+            x_BhwD = x_BhwD + self.covariates(known.nan_to_num(0.0, 0.0, 0.0))
         if self.location is not None:
             x_BhwD = self.location(x_BhwD, inner_BhwL[..., -2:])
         return self.mlp(x_BhwD)
 
     def _seen(self, bands_BHWC: Tensor) -> Tensor:
         """Bands of the pixels inside, after they looked around; pixels without data are seen by nobody."""
-        assert self.bands is not None
+        assert self.bands is not None and self.around is not None
         height, width = bands_BHWC.shape[1:3]
         valid_BN = bands_BHWC.isfinite().all(-1).flatten(1)
-        x_BND = self.bands(bands_BHWC.nan_to_num().flatten(1, 2))
+        x_BND = self.bands(bands_BHWC.nan_to_num(0.0, 0.0, 0.0).flatten(1, 2))
         x_BND = self.around(x_BND, valid_BM=valid_BN, places=plane(height, width, device=x_BND.device))
         h = self.halo
         return x_BND.unflatten(1, (height, width))[:, h : height - h, h : width - h]
@@ -119,7 +121,7 @@ def _look_around(dim: int, num_heads: int, radius: int, dropout: float) -> Encod
         sizes={"small": {"dim": 32, "num_heads": 4}, "large": {"dim": 64, "num_heads": 8}},
         default_size="small",
         when_to_use="Numbers measured at places: a map, with what it rests on and how sure it is.",
-        cannot={"another_size": "a chip has the size that the layers look around in"},
+        cannot={"accepts_another_size_at_inference": "a chip has the size that the layers look around in"},
         tiny={"dim": 8, "depth": 1, "num_heads": 2, "members": 2, "dropout": 0.0},
         learning_rate=3e-3,
     )
@@ -153,7 +155,8 @@ class Spatioformer(nn.Module):
         super().__init__()
         encoders = {"sphere": lambda: Sphere(center, extent_km), "waves": lambda: Waves(wavelengths_km)}
         encoder = one_of("location", location, {**encoders, "paper": PaperWaves, "none": lambda: None})
-        self.halo, self.num_heads = chip_size // 2, num_heads
+        self.halo, self.num_heads, self.chip_size = halo_of(chip_size), num_heads, chip_size
+        self.num_layers = in_channels + num_covariates + 2
         radii = [len(part) for part in torch.arange(self.halo).tensor_split(depth) if len(part)]
 
         def located() -> Located | None:
@@ -174,6 +177,7 @@ class Spatioformer(nn.Module):
 
     def forward(self, layers_BLHW: Tensor) -> Tensor:
         """(B, L, k, k) chips → (B, M, T)."""
+        require_chips(layers_BLHW, self.num_layers, self.chip_size)
         return self.look(self.embed(layers_BLHW).flatten(1, 3), self.keys_MPD, self.known_P)
 
     def dense(self, layers_BLHW: Tensor) -> Tensor:

@@ -19,7 +19,7 @@ from mirada.core import Attention, Concatenated, Geographic
 from mirada.nn.encoder import Encoder, EncoderLayer
 from mirada.nn.mlp import MLP
 from mirada.nn.residual import post_norm
-from mirada.nn.windows_of_layers import windows_of
+from mirada.nn.windows_of_layers import halo_of, require_chips, windows_of
 from mirada.systems.registry import Card, register
 
 
@@ -34,7 +34,11 @@ from mirada.systems.registry import Card, register
         sizes={"9": {"chip_size": 9}, **{str(side): {"chip_size": side} for side in (1, 3, 5, 7)}},
         default_size="9",
         when_to_use="To repeat the paper on raw reflectance; for anything else take spatioformer.",
-        cannot={"another_size": "the head is as wide as the chip"},
+        cannot={
+            "accepts_another_size_at_inference": "the head is as wide as the chip",
+            "accepts_covariates": "tokens are pixels and hold bands only",
+            "accepts_points_without_rasters": "tokens are pixels",
+        },
         tiny={"dim": 8, "depth": 1, "num_heads": 2, "mlp_dim": 16, "head_dim": 16, "chip_size": 3, "dropout": 0.0},
         learning_rate=1e-3,
     )
@@ -58,7 +62,7 @@ class SpatioformerPaper(nn.Module):
     ) -> None:
         super().__init__()
         self.in_channels, self.chip_size, self.dim = in_channels, chip_size, dim
-        self.halo = chip_size // 2
+        self.halo = halo_of(chip_size)
         self.bands = nn.Linear(in_channels, dim)
         self.location = Geographic(dim, base=100.0, strength=strength)
         self.token = nn.Parameter(torch.ones(dim))
@@ -67,6 +71,7 @@ class SpatioformerPaper(nn.Module):
 
     def forward(self, layers_BLHW: Tensor) -> Tensor:
         """(B, L, H, W) → (B, T). Nodata is zero, as the paper does not treat it."""
+        require_chips(layers_BLHW, self.in_channels + 2, self.chip_size)
         x_BNL = layers_BLHW.flatten(2).mT
         bands_BNC, lonlat_BN2 = x_BNL[..., : self.in_channels].nan_to_num(), x_BNL[..., -2:]
         x_BND = self.location(self.bands(bands_BNC) * self.dim**0.5, lonlat_BN2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mirada import systems
 from mirada.errors import MiradaError
 from mirada.systems.outline import outline
-from mirada.systems.registry import Card
+from mirada.systems.registry import Card, taken
 
 
 def all_cards() -> list[Card]:
@@ -33,6 +33,7 @@ def size_table(
         "graph": of_images,
         "text": {"num_tokens": num_tokens},
         "pairs": {"num_tokens": num_tokens},
+        "plots": taken(name, in_channels=in_channels, num_covariates=0, num_plots=1),
     }[card.inputs]
     rows = []
     for size, arguments in card.sizes.items():
