@@ -15,6 +15,15 @@ LAST: Anchors = (
     ("method", "Method"),
 )
 OF_PIXELS: Anchors = (("drawn", "New images"), ("completed", "Completed halves"), ("unusual", "Unusual images"))
+OF_PLOTS: Anchors = (
+    ("validation", "Validation"),
+    ("measured", "Predicted and measured"),
+    ("residuals", "Where it errs"),
+    ("intervals", "Intervals"),
+    ("influence", "What it uses"),
+    ("attention", "Which plots"),
+    ("area", "Applicability"),
+)
 OF_TASK: dict[str, Anchors] = {
     "translate": (("examples", "Translations"), ("extremes", "Worst and best"), ("alignment", "Alignment")),
     "generate": (("written", "Written by itself"), ("surprise", "Surprising passages"), ("attention", "Attention")),
@@ -27,6 +36,8 @@ def anchors(run: Contents, *, has_scores: bool) -> list[tuple[str, str]]:
     """(anchor, name) in the order of the page."""
     if run.inputs == "pixels":
         own = OF_PIXELS
+    elif run.inputs == "plots":
+        own = OF_PLOTS
     elif run.is_text and run.task in OF_TASK:
         own = OF_TASK[run.task]
     else:

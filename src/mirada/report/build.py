@@ -21,6 +21,7 @@ from mirada.report.labels import label_section
 from mirada.report.nodes import node_section
 from mirada.report.numbers import number_section
 from mirada.report.pixels import pixel_section
+from mirada.report.plots import plot_section
 from mirada.report.style import Drawing
 from mirada.report.texts import ATTENTION_NOTE
 from mirada.report.texts_classify import classify_section
@@ -39,7 +40,12 @@ SECTION_OF_TEXTS = {
     "single-label": classify_section,
     "embed": embed_section,
 }
-TEMPLATE_OF_INPUTS = {"image": "pictures.html.j2", "graph": "nodes.html.j2", "pixels": "pixels.html.j2"}
+TEMPLATE_OF_INPUTS = {
+    "image": "pictures.html.j2",
+    "graph": "nodes.html.j2",
+    "pixels": "pixels.html.j2",
+    "plots": "plots.html.j2",
+}
 TEMPLATE_OF_TEXTS = {"single-label": "texts_classify.html.j2"}  # others are named after their task
 
 
@@ -47,7 +53,7 @@ def build_report(run_path: str | Path) -> Path:
     """Write `<run>/report.html` and the figures; what is missing in the run is said in the report."""
     run = read_contents(run_path)
     known = SECTION_OF_TEXTS if run.is_text else SECTION_OF_TASK
-    if run.task not in known and run.inputs != "pixels":
+    if run.task not in known and run.inputs not in ("pixels", "plots"):
         raise MiradaError(f"{run.folder.data}: the task {run.task!r} has no report.")
     page = {
         "run": run,
@@ -133,11 +139,22 @@ def _pixels(run: Contents) -> dict:
     return {"pixels": pixel_section(run)}
 
 
+def _plots(run: Contents) -> dict:
+    return {"plots": plot_section(run)}
+
+
 def _texts(run: Contents) -> dict:
     return {"texts": SECTION_OF_TEXTS[run.task](run), "attention_note": ATTENTION_NOTE}
 
 
-SECTION_OF_INPUTS = {"image": _pictures, "graph": _nodes, "pixels": _pixels, "text": _texts, "pairs": _texts}
+SECTION_OF_INPUTS = {
+    "image": _pictures,
+    "graph": _nodes,
+    "pixels": _pixels,
+    "plots": _plots,
+    "text": _texts,
+    "pairs": _texts,
+}
 
 
 def _template(run: Contents) -> str:

@@ -18,6 +18,7 @@ from mirada.train.folder import RunFolder, open_run
 KEYS_OF_IMAGES = ("num_images", "image_size")
 OWN_KEYS = {
     "graph": ("num_nodes", "graph"),
+    "plots": ("num_plots", "target_name", "crs", "block", "covariate_names", "band_names", "chip_size", "split"),
     "text": ("num_texts", "tokeniser", "num_tokens", "max_length"),
     "pairs": ("num_texts", "tokeniser", "num_tokens", "max_length", "sides"),
 }
@@ -47,7 +48,7 @@ class Contents:
 
     @property
     def noun(self) -> str:
-        """What is counted: images, nodes of a graph, texts."""
+        """What is counted: images, nodes of a graph, plots, texts."""
         return noun(self.inputs, self.task)
 
     @property
@@ -105,7 +106,7 @@ def _read(folder: RunFolder, data: dict, baseline: Contents | None) -> Contents:
         data=data,
         metrics=[{key: _number(value) for key, value in row.items()} for row in folder.read_metrics()],
         result=folder.read_result() if folder.is_finished else None,
-        predictions=_read_rows(folder.predictions),
+        predictions=read_rows(folder.predictions),
         model=read_json(description) if description.exists() else None,
         start=read_json(folder.start) if folder.start.exists() else None,
         baseline=baseline,
@@ -123,7 +124,8 @@ def _read_yaml(path: Path) -> dict:
     return content
 
 
-def _read_rows(path: Path) -> list[dict[str, str]]:
+def read_rows(path: Path) -> list[dict[str, str]]:
+    """Of a CSV file; none where it is missing."""
     if not path.exists():
         return []
     with open(path, newline="", encoding="utf-8") as file:

@@ -14,6 +14,7 @@ METRIC_OF_TASK = {
     "single-label": "accuracy",
     "multi-label": "f1",
     "regression": "r2",
+    "field": "r2",
     "pixels": "bits_per_dimension",
     "translate": "bleu",
     "generate": "perplexity",
@@ -28,6 +29,8 @@ NOTES = {
     "pixels": "The loss is the mean surprise of a pixel, in nats; the training loss is the mean since the evaluation "
     "before, with weights that are not yet averaged.",
     "graph": "The training loss is measured with dropout, so it may lie above the validation loss.",
+    "plots": "The loss is that of standardised targets. In training it is measured with dropout, and a model that "
+    "looks at plots is kept from looking at near ones.",
 }
 OF_TOKENS = "The loss is the mean surprise of a token, in nats; in training it is measured with dropout and smoothed "
 OF_TOKENS += "targets where these are set, so it may lie above the validation loss."

@@ -14,6 +14,7 @@ from mirada import __version__, systems
 from mirada.data.graphs import SETTINGS_OF_IMAGES
 from mirada.errors import MiradaError
 from mirada.report.contents import Contents
+from mirada.report.plots_facts import NOT_OF_PLOTS, SHORT_OF_DATA, SHORT_OF_MAPS, plot_rows
 from mirada.report.style import Drawing, Theme, draw, plain_labels
 from mirada.report.texts_facts import NOT_OF_TEXT, SHORT_OF_TEXT, text_kind, text_rows
 from mirada.report.wording import duration, percent, shortened
@@ -23,6 +24,7 @@ PACKAGES = ("torch", "accelerate", "numpy", "scipy", "scikit-learn", "pillow", "
 MAX_BARS_NAMED = 40
 MAX_BROKEN_SHOWN = 10
 LENGTHS = ("epochs", "steps", "minutes")
+UNUSED_OF_INPUTS = {"graph": SETTINGS_OF_IMAGES, "plots": NOT_OF_PLOTS}
 
 
 def data_facts(run: Contents) -> dict:
@@ -30,7 +32,8 @@ def data_facts(run: Contents) -> dict:
     targets = data.get("target_names") if run.task == "regression" else data.get("class_names")
     broken = data.get("broken", [])
     num = f"{len(targets or [])}"
-    own = text_rows(run) if run.is_text else graph_rows(data) if run.inputs == "graph" else image_rows(data)
+    own = text_rows(run) if run.is_text else ROWS_OF_INPUTS.get(run.inputs, image_rows)(data)
+    no_classes = run.inputs == "plots" or (run.is_text and not targets)
     return {
         "rows": [
             ("Source", data["source"]),
@@ -41,7 +44,7 @@ def data_facts(run: Contents) -> dict:
             ),
             *own,
             *([("Colours of the palette", f"{data['num_colours']:,}")] if run.inputs == "pixels" else []),
-            *([] if run.is_text and not targets else [("Targets" if run.task == "regression" else "Classes", num)]),
+            *([] if no_classes else [("Targets" if run.task == "regression" else "Classes", num)]),
             ("Checksum", str(data.get("checksum", "–"))[:16]),
         ],
         "notes": data.get("notes", []),
@@ -71,6 +74,9 @@ def graph_rows(data: dict) -> list[tuple[str, str]]:
         ("Features of a node", f"{data['in_channels']:,}"),
         ("Nodes without a label", f"{graph['unlabelled']:,}"),
     ]
+
+
+ROWS_OF_INPUTS = {"graph": graph_rows, "plots": plot_rows}
 
 
 def _channels(data: dict) -> str:
@@ -138,10 +144,10 @@ def training_facts(run: Contents) -> dict:
     ]
     teacher = run.section("distil").get("teacher")
     rows += [("Teacher", str(teacher))] if teacher else []
-    own_section = "text" if run.is_text else "augment"
+    own_section = "text" if run.is_text else "maps" if run.inputs == "plots" else "augment"
     names = ("train", own_section, "data", "system", "baseline", *(("distil",) if teacher else ()))
     sections = {name: run.section(name) for name in names}
-    unused = SETTINGS_OF_IMAGES if run.inputs == "graph" else NOT_OF_TEXT if run.is_text else {}
+    unused = NOT_OF_TEXT if run.is_text else UNUSED_OF_INPUTS.get(run.inputs, {})
     settings = {
         name: [
             (key, _plain(value))
@@ -180,12 +186,19 @@ def _options(run: Contents) -> list[str]:
     if run.is_text:
         asked = {"data.task": run.section("data").get("task")}
         asked |= {f"text.{key}": run.section("text").get(key) for key in SHORT_OF_TEXT}
-        options += [shlex.quote(f"{key}={_plain(value)}") for key, value in asked.items() if value is not None]
+        options += _given(asked)
+    if run.inputs == "plots":
+        options += _given({f"data.{key}": run.section("data").get(key) for key in SHORT_OF_DATA})
+        options += _given({f"maps.{key}": run.section("maps").get(key) for key in SHORT_OF_MAPS})
     options += [f"train.{key}={_plain(train[key])}" for key in (*LENGTHS, "seed") if train.get(key) is not None]
     options += [
         shlex.quote(f"system.arguments.{key}={_plain(value)}") for key, value in (system.get("arguments") or {}).items()
     ]
     return options
+
+
+def _given(settings: dict[str, object]) -> list[str]:
+    return [shlex.quote(f"{key}={_plain(value)}") for key, value in settings.items() if value not in (None, [])]
 
 
 def _installed() -> list[tuple[str, str]]:

@@ -33,7 +33,16 @@ def number_section(run: Contents) -> dict:
     }
 
 
-def scatter(file: str, name: str, target: np.ndarray, predicted: np.ndarray) -> Drawing:
+def scatter(
+    file: str,
+    name: str,
+    target: np.ndarray,
+    predicted: np.ndarray,
+    *,
+    title: str | None = None,
+    nouns: str = "images",
+    truth: str = "true",
+) -> Drawing:
     ends = [float(min(target.min(), predicted.min())), float(max(target.max(), predicted.max()))]
 
     def paint(figure: Figure, theme: Theme) -> None:
@@ -41,13 +50,14 @@ def scatter(file: str, name: str, target: np.ndarray, predicted: np.ndarray) -> 
         axes.plot(ends, ends, "--", color=theme.third, linewidth=1.2, label="perfect")
         alpha = min(0.8, max(0.15, 60 / len(target)))
         axes.plot(target, predicted, "o", color=theme.model, alpha=alpha, markeredgewidth=0)
-        _titled(axes, f"Predicted against true: {shortened(name, 28)}")
-        axes.set_xlabel("true")
-        axes.set_ylabel("predicted")
+        _titled(axes, title or f"Predicted against {truth}: {shortened(name, 28)}")
+        unit = f" {shortened(name, 28)}" if title else ""
+        axes.set_xlabel(f"{truth}{unit}").set_parse_math(False)
+        axes.set_ylabel(f"predicted{unit}").set_parse_math(False)
         axes.legend(loc="upper left")
 
     r = np.corrcoef(target, predicted)[0, 1] if target.std() > 0 and predicted.std() > 0 else float("nan")
-    alt = f"Predicted against true {name} for {len(target):,} images, correlation {decimal(float(r))}."
+    alt = f"Predicted against {truth} {name} for {len(target):,} {nouns}, correlation {decimal(float(r))}."
     return draw(file, alt, paint, 5.0, 4.2)
 
 

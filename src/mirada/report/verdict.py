@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mirada.report.contents import Contents
 from mirada.report.paired import Difference, Mcnemar, compare
+from mirada.report.plots_verdict import against_simple
 from mirada.report.wording import (
     HUNDRED_METRICS,
     LOWER_IS_BETTER,
@@ -14,6 +15,7 @@ from mirada.report.wording import (
     metric_value,
     p_value,
     percent,
+    signed,
 )
 
 CONVOLUTIONAL = ("cnn", "resnet")
@@ -36,7 +38,7 @@ def verdict(run: Contents) -> str:
     if run.inputs == "pixels":
         return probe(result)
     if opponent is None:
-        return alone(run)
+        return against_simple(run) if run.inputs == "plots" else alone(run)
     if opponent.result is None:
         return f"The baseline {opponent.system} was not finished; `mirada resume` completes it."
     said = against(run, opponent)
@@ -148,8 +150,7 @@ def _evidence(test: Mcnemar | Difference | None, ours: str, theirs: str, run: Co
     if test is None:
         return " (their predictions cannot be paired)"
     if isinstance(test, Difference):
-        digits = 2 if run.is_text else 3
-        low, high = (f"{end:+.{digits}f}".replace("-", "−") for end in (test.low, test.high))
+        low, high = (signed(end, 2 if run.is_text else 3) for end in (test.low, test.high))
         return f" (paired bootstrap of the difference: {low} to {high})"
     counts = sorted([(test.only_model, ours), (test.only_baseline, theirs)], key=lambda entry: -entry[0])
     (more, leader), (fewer, other) = counts

@@ -17,7 +17,7 @@ METRIC_TITLES = {
 LOWER_IS_BETTER = ("bits_per_dimension", "perplexity")
 PERCENT_METRICS = ("accuracy", "ranking")
 HUNDRED_METRICS = ("bleu", "chrf")  # whose own scale is 0 to 100
-NOUN_OF_INPUTS = {"graph": "node", "text": "text", "pairs": "sentence pair"}
+NOUN_OF_INPUTS = {"graph": "node", "plots": "plot", "text": "text", "pairs": "sentence pair"}
 NOUN_OF_TASK = {"generate": "line", "embed": "line"}
 # What a result was measured on one by one, where that is not what the data was divided by.
 ASKED_IN_TASK = {"translate": "sentence", "generate": "passage", "embed": "comparison"}
@@ -52,6 +52,10 @@ def decimal(value: float | None) -> str:
     return "–" if value is None or math.isnan(value) else f"{value:.3f}".replace("-", "−")
 
 
+def signed(value: float, digits: int = 3) -> str:
+    return f"{value:+.{digits}f}".replace("-", "−")
+
+
 def interval_text(result: dict) -> str:
     """'89.0–93.2': the unit stands with the value before it."""
     low, high = result["low"], result["high"]
@@ -64,7 +68,8 @@ def interval_text(result: dict) -> str:
 def interval_kind(result: dict) -> str:
     """'Wilson, 95 %' → '95 % Wilson interval', and 'bootstrap' out of whatever says more of it."""
     kind = str(result.get("interval", ""))
-    name = "bootstrap" if "bootstrap" in kind else kind.split(",")[0].split(" ")[0]
+    bootstrap = "block bootstrap" if "over blocks" in kind else "bootstrap"
+    name = bootstrap if "bootstrap" in kind else kind.split(",")[0].split(" ")[0]
     return f"95 % {name} interval".replace("  ", " ")
 
 
