@@ -160,6 +160,8 @@ def test_systems_lists_and_shows(mirada):
     shown = mirada("systems", "vit", "--image-size", "224", "--classes", 1000).stdout
     assert "86,567,656" in shown  # ViT-B/16 of the paper
     assert "124,439,808" in mirada("systems", "gpt", "--tokens", 50_257).stdout  # GPT-2 small
+    shown = mirada("systems", "spatioformer_paper", "--channels", 6).stdout
+    assert "at 6 bands" in shown and "1,450,546" in shown and "139,826" in shown  # the paper's, at 9 and 1 pixels
 
 
 @pytest.mark.parametrize("name", list(systems.cards()))
@@ -173,6 +175,8 @@ def test_presets_lists_and_shows(mirada):
         "graph",
         "language",
         "large-images",
+        "maps",
+        "maps-paper",
         "masked-text",
         "medium-data",
         "pixels",

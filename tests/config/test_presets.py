@@ -8,12 +8,13 @@ from mirada import systems
 from mirada.config.load import merge, parse_settings, presets, read_preset, resolve
 from mirada.config.preset_choice import choose_preset
 from mirada.errors import MiradaError
+from mirada.systems.registry import taken
 
 
 @pytest.mark.parametrize("name", presets())
 def test_a_preset_is_valid_and_its_model_can_be_built(name):
     config = resolve(read_preset(name))
-    assert config.preset == name and (config.train.minutes or config.train.epochs)
+    assert config.preset == name and (config.train.minutes or config.train.epochs or config.train.steps)
     side = 8 if name == "tiny-images" else 32
     shapes: dict[str, dict] = {
         "image": {"image_size": (side, side), "in_channels": 3, "num_classes": 5},
@@ -23,6 +24,7 @@ def test_a_preset_is_valid_and_its_model_can_be_built(name):
         "pairs": {"num_tokens": config.text.num_tokens},
     }
     name, size = config.system.name, config.system.size
+    shapes["plots"] = taken(name, in_channels=6, num_covariates=2, num_plots=11)
     model = systems.create(name, size, **config.system.arguments, **shapes[systems.card(name).inputs])
     assert sum(p.numel() for p in model.parameters()) < 10_000_000
 

@@ -4,7 +4,9 @@ import pytest
 import torch
 
 from mirada.systems import card, cards, create
+from mirada.systems.registry import taken
 from tests.systems.common_checks import CHECKS, maker
+from tests.systems.common_plot_checks import PLOT_CHECKS
 from tests.systems.common_text_checks import TEXT_CHECKS
 
 IMAGE_SYSTEMS = [name for name, card in cards().items() if card.inputs == "image"]
@@ -13,6 +15,7 @@ REQUIRED["graph"] = {"in_channels": 11, "num_classes": 3}
 REQUIRED["volume"] = {"volume_size": (16, 32, 32), "in_channels": 3, "num_classes": 10}
 REQUIRED["pixels"] = {"image_size": (16, 16), "in_channels": 3}
 REQUIRED["text"] = REQUIRED["pairs"] = {"num_tokens": 101}
+REQUIRED["plots"] = {"in_channels": 6, "num_covariates": 2, "num_plots": 11}
 
 
 @pytest.mark.parametrize("check", CHECKS)
@@ -33,12 +36,14 @@ def test_card_is_complete(name):
     for text in (card_.title, card_.summary, card_.paper, card_.when_to_use, *card_.cannot.values()):
         assert text.strip()
     assert set(card_.parts) in ({"score", "neighbours", "position", "heads"}, set())
-    assert set(card_.cannot) <= {*CHECKS, *TEXT_CHECKS}
+    assert set(card_.cannot) <= {*CHECKS, *PLOT_CHECKS, *TEXT_CHECKS}
     assert card_.tiny
 
 
 @pytest.mark.parametrize(("name", "size"), [(name, size) for name, card in cards().items() for size in card.sizes])
 def test_every_size_can_be_made(name, size):
+    inputs = card(name).inputs
+    data = taken(name, **REQUIRED["plots"]) if inputs == "plots" else REQUIRED[inputs]
     with torch.device("meta"):
-        model = create(name, size, **REQUIRED[card(name).inputs])
+        model = create(name, size, **data)
     assert sum(parameter.numel() for parameter in model.parameters())
