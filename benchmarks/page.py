@@ -14,6 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.curves import draw_all
 from benchmarks.page_compared import systems_text, transfer_text
+from benchmarks.page_maps import maps_rows, maps_text
 from benchmarks.page_text import text_sections
 from benchmarks.small_data_table import Group, read_groups
 
@@ -36,8 +37,9 @@ def faster(ratio: list[float]) -> str:
 
 def page() -> str:
     parts = ["# Measurements\n", "Made by `python benchmarks/page.py` from the files in `benchmarks/results/`.\n"]
-    training = (small_data_section, systems_section, transfer_section, text_section, profile_section, step_section)
-    sections = (*training, window_section, sparse_section, record_section, block_section, gat_section)
+    training = (small_data_section, systems_section, transfer_section, text_section, maps_section)
+    speed = (profile_section, step_section)
+    sections = (*training, *speed, window_section, sparse_section, record_section, block_section, gat_section)
     return "\n".join([*parts, *filter(None, (section() for section in sections))])
 
 
@@ -192,6 +194,11 @@ def systems_section() -> str:
 
 def transfer_section() -> str:
     return transfer_text(read("transfer"))
+
+
+def maps_section() -> str:
+    head, rows, seeds = maps_rows()
+    return maps_text(seeds) + table(head, rows) if rows else ""
 
 
 def text_section() -> str:
