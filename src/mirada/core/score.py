@@ -98,12 +98,12 @@ class LearnedTemperature(DotScore):
 class Distance(Score):
     """logits = −eᵗ ‖q − k‖ with a learned t per head: the nearer, the more (ModernNCA, Ye 2025; a kernel regression).
 
-    Its values are what is known of the keys: h_i is the mean of what is known around q_i.
+    Its values are what is known of the keys: h_i is the mean of what is known around q_i. `sharpness` is eᵗ at first.
     """
 
-    def __init__(self, num_heads: int = 1) -> None:
+    def __init__(self, num_heads: int = 1, sharpness: float = 1.0) -> None:
         super().__init__()
-        self.log_sharpness = nn.Parameter(torch.zeros(num_heads, 1, 1))
+        self.log_sharpness = nn.Parameter(torch.full((num_heads, 1, 1), math.log(sharpness)))
 
     def forward(self, q: Tensor, k: Tensor) -> Tensor:
         # Of differences: |q|² + |k|² − 2 q·k is off by 1e-3 where q = k, and by another amount in another batch. The

@@ -45,6 +45,7 @@ from mirada.systems.registry import Card, one_of, register
 
 PLACES_AT_ONCE = 1024  # of a raster, so that their weights on all plots fit in memory
 SMALLEST_VARIANCE = 1e-2  # of standardised targets
+SHARPNESS = 5.0  # at first a place sees a few dozen plots; from all of them it takes long to learn to choose
 
 
 class Tower(nn.Module):
@@ -123,7 +124,7 @@ def _look_around(dim: int, num_heads: int, radius: int, dropout: float) -> Encod
         when_to_use="Numbers measured at places: a map, with what it rests on and how sure it is.",
         cannot={"accepts_another_size_at_inference": "a chip has the size that the layers look around in"},
         tiny={"dim": 8, "depth": 1, "num_heads": 2, "members": 2, "dropout": 0.0},
-        learning_rate=3e-3,
+        learning_rate=1e-2,
     )
 )
 class Spatioformer(nn.Module):
@@ -149,7 +150,7 @@ class Spatioformer(nn.Module):
         center: tuple[float, float] = (0.0, 0.0),
         extent_km: float = 1000.0,
         wavelengths_km: tuple[float, ...] = (1000.0, 4000.0),
-        dropout: float = 0.2,
+        dropout: float = 0.1,
         coordinate_dropout: float = 0.0,
     ) -> None:
         super().__init__()
@@ -166,7 +167,7 @@ class Spatioformer(nn.Module):
         self.towers = nn.ModuleList(
             Tower(in_channels, num_covariates, radii, dim, num_heads, located(), dropout) for _ in range(members)
         )
-        self.attend = Attend(Distance(num_heads))
+        self.attend = Attend(Distance(num_heads, SHARPNESS))
         self.head = nn.Linear(2, num_outputs)
         nn.init.eye_(self.head.weight)  # the mean, then the logarithm of the variance
         nn.init.zeros_(self.head.bias)
