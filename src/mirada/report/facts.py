@@ -14,7 +14,7 @@ from mirada import __version__, systems
 from mirada.data.graphs import SETTINGS_OF_IMAGES
 from mirada.errors import MiradaError
 from mirada.report.contents import Contents
-from mirada.report.plots_facts import NOT_OF_PLOTS, SHORT_OF_DATA, SHORT_OF_MAPS, plot_rows
+from mirada.report.plots_facts import NOT_OF_PLOTS, plot_rows, short_settings
 from mirada.report.style import Drawing, Theme, draw, plain_labels
 from mirada.report.texts_facts import NOT_OF_TEXT, SHORT_OF_TEXT, text_kind, text_rows
 from mirada.report.wording import duration, percent, shortened
@@ -188,8 +188,7 @@ def _options(run: Contents) -> list[str]:
         asked |= {f"text.{key}": run.section("text").get(key) for key in SHORT_OF_TEXT}
         options += _given(asked)
     if run.inputs == "plots":
-        options += _given({f"data.{key}": run.section("data").get(key) for key in SHORT_OF_DATA})
-        options += _given({f"maps.{key}": run.section("maps").get(key) for key in SHORT_OF_MAPS})
+        options += _given(short_settings(run.section("data"), run.section("maps")))
     options += [f"train.{key}={_plain(train[key])}" for key in (*LENGTHS, "seed") if train.get(key) is not None]
     options += [
         shlex.quote(f"system.arguments.{key}={_plain(value)}") for key, value in (system.get("arguments") or {}).items()

@@ -16,6 +16,7 @@ from mirada.report.plots_maps import residual_map, split_map
 from mirada.report.plots_opened import Opened, open_run_on_plots
 from mirada.report.plots_validation import (
     COLUMNS,
+    MEANING,
     OURS,
     Validation,
     gap_sentence,
@@ -45,7 +46,7 @@ def plot_section(run: Contents) -> dict:
         section["importance"] = importance_figure(validation)
     section["scatters"] = _scatters(run, validation)
     section["residuals"] = _residuals(run, validation)
-    return section | _of_model(run, validation)
+    return section | _of_plots(run, validation)
 
 
 def _validated(validation: Validation, run: Contents) -> dict:
@@ -56,6 +57,7 @@ def _validated(validation: Validation, run: Contents) -> dict:
         "gap": gap_sentence(validation, run),
         "moran": [_moran_row(validation, run, name) for name in validation.models(validation.trusted)],
         "num_neighbours": validation.models(validation.trusted)[OURS]["moran"]["num_neighbours"],
+        "meaning": [MEANING[scheme] for scheme in validation.schemes],
         "schemes": validation.schemes,
         "trusted": validation.trusted,
     }
@@ -100,18 +102,22 @@ def _residuals(run: Contents, validation: Validation | None) -> dict | None:
     return {"drawing": residual_map(np.stack([lon, lat], axis=1), target - predicted, name), "said": said}
 
 
-def _of_model(run: Contents, validation: Validation | None) -> dict:
-    """What takes the plots and the model themselves, each with a reason where it cannot be shown."""
+def _of_plots(run: Contents, validation: Validation | None) -> dict:
+    """What takes the plots or the model themselves, each with a reason where it cannot be shown."""
     try:
         opened = open_run_on_plots(run)
     except MiradaError as error:
         reason = f"The plots of this run cannot be read again: {error}"
         return {"no_location": reason, "no_attention": reason, "no_area": _no_area(run, validation) or reason}
-    found: dict = {"split": _split_map(opened), "location": location_effect(run, opened), "no_location": None}
+    found: dict = {"split": _split_map(opened), "no_location": None, "no_attention": None}
     try:
-        found |= {"attention": attention_section(run, opened), "no_attention": None}
+        found["location"] = location_effect(run, opened)
     except MiradaError as error:
-        found["no_attention"] = f"No attention over plots is shown: {str(error).rstrip('.')}."
+        found["no_location"] = f"The effect of location is not shown: {error}"
+    try:
+        found["attention"] = attention_section(run, opened)
+    except MiradaError as error:
+        found["no_attention"] = f"No attention over plots is shown: {error}"
     found["no_area"] = _no_area(run, validation)
     if found["no_area"] is None:
         found["area"] = area_section(run, opened)

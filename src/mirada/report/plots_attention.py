@@ -49,11 +49,11 @@ def attention_section(run: Contents, opened: Opened) -> dict:
 def looks_of(run: Contents, opened: Opened) -> Looks:
     model = opened.model
     if not isinstance(model, Spatioformer):
-        raise MiradaError(f"{run.system} looks at the pixels around a place, not at other plots")
+        raise MiradaError(f"{run.system} looks at the pixels around a place, not at other plots.")
     seen = kept_rows(opened.split.train, len(model.known_P))
     known_P = (model.known_P * opened.task.std + opened.task.mean).numpy()
     if len(seen) != len(known_P) or not np.allclose(known_P, opened.plots.targets_N[seen], atol=1e-3 * opened.task.std):
-        raise MiradaError("the plots that the model keeps are not the training plots of this run")
+        raise MiradaError("the plots that the model keeps are not the training plots of this run.")
     asked = rows_that_ask(opened.plots.targets_N, opened.split.test)
     layers_NLHW = opened.scale.apply(opened.layers_NLHW[torch.from_numpy(asked)])
     with record(model, layers=["attend"]) as maps:
@@ -95,7 +95,6 @@ def attention_maps(opened: Opened, looks: Looks) -> Drawing:
                 vmax=high if high > low else low + 1,
                 linewidths=0.3,
                 edgecolors=theme.paper,
-                alpha=0.9,
             )
             asked = plots.lonlat_N2[looks.asked[n : n + 1]]
             axes.scatter(

@@ -25,8 +25,14 @@ NOT_OF_PLOTS = {
     ),
     "train": ("label_smoothing", "class_weights", "balanced"),
 }
-SHORT_OF_MAPS = ("scheme", "block", "buffer_km", "folds", "head", "scale", "coverage")  # what the short command says
-SHORT_OF_DATA = tuple(SETTING_OF_OPTION.values())
+SHORT_OF_MAPS = ("scheme", "block", "buffer_km", "folds", "schemes", "head", "scale", "coverage")
+
+
+def short_settings(data: dict, maps: dict) -> dict[str, object]:
+    """What the short command says of plots."""
+    unused = () if data.get("rasters") else ("chip_size",)
+    reading = {f"data.{key}": data.get(key) for key in SETTING_OF_OPTION.values() if key not in unused}
+    return reading | {f"maps.{key}": maps.get(key) for key in SHORT_OF_MAPS}
 
 
 def plot_rows(data: dict) -> list[tuple[str, str]]:

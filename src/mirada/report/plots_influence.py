@@ -16,9 +16,9 @@ from mirada.report.wording import shortened
 from mirada.tasks.location_effect import effect_of_layers, effect_of_location, grid_around
 
 MOST_LAYERS = 25  # drawn
-MOST_PLACES = 600  # of the map of location, before those far from all plots are left out
 MOST_ROWS = 100  # whose layers are moved around
-SAMPLES = 16
+# Places of the map of location, before those far from all plots are left out, and plots that are moved to each.
+POINTS, CHIPS = (600, 16), (240, 8)
 LOCATION = "location"
 
 
@@ -50,15 +50,16 @@ def location_effect(run: Contents, opened: Opened) -> dict:
     """The mean prediction of training plots moved to each place, drawn where there are plots."""
     lonlat_N2 = opened.plots.lonlat_N2
     frame = Frame.around(lonlat_N2)
-    lonlat_G2, size, cell = _places(frame, lonlat_N2)
+    most_places, samples = POINTS if opened.plots.chips is None else CHIPS
+    lonlat_G2, size, cell = _places(frame, lonlat_N2, most_places)
     reach_km = max(block_km(run.data["block"]) / 2, KM_PER_DEGREE * float(np.hypot(*cell)) / 2)
     near_G = nearest_km(lonlat_G2, lonlat_N2) <= reach_km
     layers = opened.layers
     effect_G = np.full(len(lonlat_G2), np.nan)
     effect_G[near_G] = effect_of_location(
-        opened.predict, layers[opened.split.train], lonlat_G2[near_G], samples=SAMPLES
+        opened.predict, layers[opened.split.train], lonlat_G2[near_G], samples=samples
     )
-    layers_N = effect_of_layers(opened.predict, layers[opened.split.test[:MOST_ROWS]], samples=SAMPLES)
+    layers_N = effect_of_layers(opened.predict, layers[opened.split.test[:MOST_ROWS]], samples=samples)
     sentence = (
         f"Moved from place to place, the same plots are predicted from {np.nanmin(effect_G):.4g} to "
         f"{np.nanmax(effect_G):.4g} on average (standard deviation {np.nanstd(effect_G):.3g}): that is location by "
@@ -69,13 +70,13 @@ def location_effect(run: Contents, opened: Opened) -> dict:
     return {"drawing": drawing, "sentence": sentence}
 
 
-def _places(frame: Frame, lonlat_N2: np.ndarray) -> tuple[np.ndarray, tuple[int, int], tuple[float, float]]:
+def _places(frame: Frame, lonlat_N2: np.ndarray, most: int) -> tuple[np.ndarray, tuple[int, int], tuple[float, float]]:
     """A grid over what the plots span, its (height, width), and a cell in degrees of a great circle."""
     spanned_N2 = np.stack(frame.place(lonlat_N2), axis=1)
     lon, lat = np.maximum(np.ptp(spanned_N2, axis=0), 1e-6)
     ratio = lat * frame.stretch / lon
-    height = int(np.clip(round((MOST_PLACES * ratio) ** 0.5), 4, MOST_PLACES // 4))
-    size = height, MOST_PLACES // height
+    height = int(np.clip(round((most * ratio) ** 0.5), 4, most // 4))
+    size = height, most // height
     cell = lat / (size[0] - 1), lon / frame.stretch / (size[1] - 1)
     return grid_around(spanned_N2, size), size, cell
 

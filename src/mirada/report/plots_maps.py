@@ -15,6 +15,7 @@ from mirada.report.style import Drawing, Theme, draw
 MARGIN = 0.04  # of what is spanned
 LEAST_DEGREES = 0.01
 LARGEST_DOT, SMALLEST_DOT = 26.0, 3.0  # points²
+SHADES = 25  # so few that the palette of a figure has room for its other colours
 MOST_OF_RESIDUALS = 95  # percentile of their size that has the strongest colour
 
 
@@ -68,12 +69,12 @@ def dot_size(num: int) -> float:
 
 
 def two_sided(theme: Theme) -> LinearSegmentedColormap:
-    return LinearSegmentedColormap.from_list("two sided", (theme.model, theme.line, theme.baseline))
+    return LinearSegmentedColormap.from_list("two sided", (theme.model, theme.line, theme.baseline), SHADES)
 
 
 def visible_heat(theme: Theme) -> ListedColormap:
     """The colours of heat, without those that nobody sees on this paper."""
-    return ListedColormap(theme.heat_map(np.linspace(0.25, 1, 256)))
+    return ListedColormap(theme.heat_map(np.linspace(0.25, 1, SHADES)))
 
 
 def residual_map(lonlat_N2: np.ndarray, residual_N: np.ndarray, target_name: str) -> Drawing:
@@ -125,7 +126,7 @@ def split_map(lonlat_of_side: dict[str, np.ndarray]) -> Drawing:
 def _degrees(positive: str, negative: str) -> FuncFormatter:
     def text(value: float, _: int) -> str:
         value = (value + 180) % 360 - 180 if positive == "E" else value
-        sign = positive if value > 0 else negative if value < 0 else ""
+        sign = "" if abs(value) in (0, 180) else positive if value > 0 else negative
         return f"{abs(value):g}° {sign}".rstrip()
 
     return FuncFormatter(text)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -24,18 +26,22 @@ ROWS_AT_ONCE = 256
 
 @dataclass(frozen=True)
 class Opened:
-    """Plots as the run divided and scaled them, and its best model."""
+    """Plots as the run divided and scaled them, and its best model, loaded when it is first asked."""
 
     plots: Plots
     layers_NLHW: Tensor
     split: Split
     scale: LayerScale
     task: Field
-    model: nn.Module
+    best: Path
 
     @property
     def layers(self) -> np.ndarray:
         return self.layers_NLHW.numpy()
+
+    @cached_property
+    def model(self) -> nn.Module:
+        return load_model(self.best)
 
     def predict(self, layers_NLHW: np.ndarray) -> np.ndarray:
         """Layers as they are measured to values in the target's unit: a mirada.tasks.layers.Predict."""
@@ -45,7 +51,7 @@ class Opened:
 
 
 def open_run_on_plots(run: Contents) -> Opened:
-    """Raises a MiradaError that says why the plots or the model cannot be had."""
+    """Raises a MiradaError that says why the plots cannot be had."""
     settings = run.section("data")
     options = {option: settings[key] for option, key in SETTING_OF_OPTION.items() if settings.get(key) is not None}
     plots = open_plots(run.data["source"], **options)
@@ -54,4 +60,4 @@ def open_run_on_plots(run: Contents) -> Opened:
     task = saved_task(run.data)
     assert isinstance(task, Field)
     split, scale = Split.from_dict(run.data["split"]), LayerScale.from_dict(run.data["normalisation"])
-    return Opened(plots, layers_of(plots), split, scale, task, load_model(run.folder.best))
+    return Opened(plots, layers_of(plots), split, scale, task, run.folder.best)

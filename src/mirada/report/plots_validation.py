@@ -22,6 +22,13 @@ LOWEST_DRAWN = -1.0  # of R², lest one bad model leaves no room for the others
 COLUMNS = ("r", "mae", "rmse", "rae", "rse")
 
 
+MEANING = {
+    "random": "Random folds put neighbours on both sides: they say how well gaps between plots are filled.",
+    "blocked": "Blocked folds hold out whole blocks of land: they say how well the model does where nobody has been.",
+    "buffered": "Buffered folds also leave out the training plots near those blocks.",
+}
+
+
 @dataclass(frozen=True)
 class Validation:
     """What the folds of each scheme gave; `rows` are the held-out plots, each once per scheme."""
@@ -110,11 +117,11 @@ def _score_row(name: str, entry: dict, run: Contents) -> dict:
     }
 
 
-def gap_sentence(validation: Validation, run: Contents) -> str | None:
-    """What near plots do for the result; None where only one of the two ways was tried."""
+def gap_sentence(validation: Validation, run: Contents) -> str:
+    """What near plots do for the result."""
     far = validation.trusted
     if "random" not in validation.schemes or far == "random":
-        return None
+        return "Only one kind of folds was tried, so nothing says how much training plots near by would help."
     near_r2, far_r2 = validation.r2("random"), validation.r2(far)
     said = f"R² of the {run.system} is {decimal(near_r2)} on random folds and {decimal(far_r2)} on {far} ones"
     gap = validation.difference(("random", OURS), (far, OURS))
