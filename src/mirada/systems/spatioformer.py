@@ -43,7 +43,7 @@ from mirada.nn.residual import pre_norm
 from mirada.nn.windows_of_layers import halo_of, require_chips
 from mirada.systems.registry import Card, one_of, register
 
-PLACES_AT_ONCE = 1024  # of a raster, so that their weights on all plots fit in memory
+PLACES_AT_ONCE = 128  # of a raster: their weights on all plots stay near the processor
 SMALLEST_VARIANCE = 1e-2  # of standardised targets
 SHARPNESS = 5.0  # at first a place sees a few dozen plots; from all of them it takes long to learn to choose
 
