@@ -26,6 +26,8 @@ VERBS = (
     "compare",
     "evaluate",
     "predict",
+    "map",
+    "map",
     "translate",
     "generate",
     "fill",

@@ -4,7 +4,7 @@ import pytest
 
 from mirada.errors import MiradaError
 from mirada.systems import ViT, card, cards, create
-from mirada.systems.registry import one_of
+from mirada.systems.registry import one_of, taken
 
 IMAGES = {"image_size": (16, 16), "in_channels": 3, "num_classes": 5}
 
@@ -46,3 +46,11 @@ def test_wrong_choice_is_refused_with_the_choices():
     assert one_of("pooling", "mean", {"mean": 1, "class": 2}) == 1
     with pytest.raises(MiradaError, match=r"pooling='maen' \(did you mean 'mean'\?\): must be one of mean, class"):
         one_of("pooling", "maen", {"mean": 1, "class": 2})
+
+
+def test_of_what_the_data_offers_a_system_takes_what_it_has_an_argument_for():
+    offered = {"in_channels": 6, "num_covariates": 2, "num_plots": 11}
+    assert taken("spatioformer", **offered) == offered
+    assert taken("spatioformer_paper", **offered) == {"in_channels": 6}
+    with pytest.raises(MiradaError, match="no system is called 'spatio'"):
+        taken("spatio", **offered)

@@ -5,8 +5,8 @@
     σ²(x) = Σ_j α_j y_j² − ŷ²
 
 In training a plot may not look at its own block of land (`neighbours`), so what is learned is how to look far: a
-prediction where nobody has been is what a map is made of. No prediction leaves the range of what was observed, and
-the weights α say which plots it rests on. `members` towers, trained side by side on one loss, are an ensemble.
+prediction where nobody has been is what a map is made of. No ŷ leaves the range of what was observed (a learned line,
+which starts as the identity, makes of ŷ and log σ² what the task asks for), and α says which plots it rests on. `members` towers, trained side by side on one loss, are an ensemble.
 
 All pixels of a raster share the work of the tower: its attention is local, pixel to pixels within a radius, so the
 output of a pixel is that of the chip around it. The published Spatioformer is `spatioformer_paper`.
