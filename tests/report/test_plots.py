@@ -254,7 +254,8 @@ def test_a_model_blind_to_location_has_no_effect_of_it(run, opened):
     blind = replace(opened)
     blind.__dict__["predict"] = lambda layers: layers[:, 0, 0, 0]
     sentence = location_effect(run, blind)["sentence"]
-    location, layers = (float(found) for found in re.findall(r"(\d[\d.e+-]*)\)?(?: \(standard deviation\)|: that)", sentence)[:2])
+    location = float(re.search(r"\(standard deviation (\S+)\)", sentence)[1])
+    layers = float(re.search(r"differ by (\S+) ", sentence)[1])
     assert location < 1e-5 < layers
 
 

@@ -112,7 +112,7 @@ def attention_maps(opened: Opened, looks: Looks) -> Drawing:
             plain_labels([axes.set_title(f"{said}{measured:.3g}", fontsize=8.5, fontweight="normal", pad=5)])
         bar = figure.colorbar(dots, ax=list(panels), fraction=0.02, pad=0.015, extend="both")
         bar.set_label(f"measured {shortened(plots.target_name, 22)}")
-        bar.outline.set_visible(False)  # type: ignore[operator]
+        bar.outline.set_visible(False)
 
     told = "; ".join(
         f"{plots.name(row)} most at {plots.name(looks.seen[int(weights.argmax())])} ({percent(float(weights.max()))})"

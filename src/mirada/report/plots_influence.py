@@ -105,7 +105,7 @@ def _effect_map(
         frame.paint(axes, theme)
         bar = figure.colorbar(cells, ax=axes, fraction=0.04, pad=0.03)
         bar.set_label(f"mean predicted {shortened(target_name, 24)}")
-        bar.outline.set_visible(False)  # type: ignore[operator]
+        bar.outline.set_visible(False)
         axes.set_title("Location by itself")
 
     alt = (

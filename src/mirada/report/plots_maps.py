@@ -100,7 +100,7 @@ def residual_map(lonlat_N2: np.ndarray, residual_N: np.ndarray, target_name: str
         frame.paint(axes, theme)
         bar = figure.colorbar(dots, ax=axes, fraction=0.04, pad=0.03, extend="both")
         bar.set_label("measured − predicted")
-        bar.outline.set_visible(False)  # type: ignore[operator]
+        bar.outline.set_visible(False)
 
     alt = f"Map of {len(order):,} held-out plots by measured − predicted {target_name}, mean {residual_N.mean():.3g}."
     return draw("residual-map", alt, paint, 4.9, frame.height(3.9, 5.6) + 0.4)
