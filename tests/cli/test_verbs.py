@@ -27,7 +27,6 @@ VERBS = (
     "evaluate",
     "predict",
     "map",
-    "map",
     "translate",
     "generate",
     "fill",

@@ -5,8 +5,9 @@
     σ²(x) = Σ_j α_j y_j² − ŷ²
 
 In training a plot may not look at its own block of land (`neighbours`), so what is learned is how to look far: a
-prediction where nobody has been is what a map is made of. No ŷ leaves the range of what was observed (a learned line,
-which starts as the identity, makes of ŷ and log σ² what the task asks for), and α says which plots it rests on. `members` towers, trained side by side on one loss, are an ensemble.
+prediction where nobody has been is what a map is made of. No ŷ leaves the range of what was observed, and the weights α
+say which plots it rests on. A learned line, which starts as the identity, makes of ŷ and log σ² what the task asks for.
+`members` towers, trained side by side on one loss, are an ensemble.
 
 All pixels of a raster share the work of the tower: its attention is local, pixel to pixels within a radius, so the
 output of a pixel is that of the chip around it. The published Spatioformer is `spatioformer_paper`.
@@ -17,7 +18,7 @@ N places, P known plots, T outputs; h w: height and width of what is predicted.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -154,8 +155,13 @@ class Spatioformer(nn.Module):
         coordinate_dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        encoders = {"sphere": lambda: Sphere(center, extent_km), "waves": lambda: Waves(wavelengths_km)}
-        encoder = one_of("location", location, {**encoders, "paper": PaperWaves, "none": lambda: None})
+        encoders: dict[str, Callable[[], Sphere | Waves | PaperWaves | None]] = {
+            "sphere": lambda: Sphere(center, extent_km),
+            "waves": lambda: Waves(wavelengths_km),
+            "paper": PaperWaves,
+            "none": lambda: None,
+        }
+        encoder = one_of("location", location, encoders)
         self.halo, self.num_heads, self.chip_size = halo_of(chip_size), num_heads, chip_size
         self.num_layers = in_channels + num_covariates + 2
         radii = [len(part) for part in torch.arange(self.halo).tensor_split(depth) if len(part)]

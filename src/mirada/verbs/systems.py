@@ -26,7 +26,7 @@ def size_table(
     """
     card = systems.card(name)
     of_images = {"in_channels": in_channels, "num_classes": num_classes}
-    data: dict = {
+    data_of: dict[str, dict] = {
         "image": {**of_images, "image_size": image_size},
         "pixels": {"in_channels": in_channels, "image_size": image_size},
         "volume": {**of_images, "volume_size": (image_size[0], *image_size)},
@@ -34,12 +34,12 @@ def size_table(
         "text": {"num_tokens": num_tokens},
         "pairs": {"num_tokens": num_tokens},
         "plots": taken(name, in_channels=in_channels, num_covariates=0, num_plots=1),
-    }[card.inputs]
+    }
     rows = []
     for size, arguments in card.sizes.items():
         row = {"size": size, "arguments": dict(arguments), "is_default": size == card.default_size, "reason": ""}
         try:
-            model = outline(name, size, **data)
+            model = outline(name, size, **data_of[card.inputs])
             row["num_parameters"] = sum(parameter.numel() for parameter in model.parameters())
         except MiradaError as error:
             row |= {"num_parameters": None, "reason": str(error)}
