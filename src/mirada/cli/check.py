@@ -40,8 +40,8 @@ def check(
     verbose: Verbose = False,
 ) -> None:
     """Look at the data before training: counts, sizes, broken files, balance, duplicates, leaks between splits; of a
-    graph nodes, edges, isolated nodes, balance and split; of text lengths, copies and odd rows; of plots places, values,
-    clusters, and what rasters lack around them.
+    graph nodes, edges, isolated nodes, balance and split; of text lengths, copies and odd rows; of plots places,
+    values, clusters, and what rasters lack around them.
 
     The exit code is 0 if one can train on it, with or without warnings, and 2 if not.
 

@@ -17,7 +17,7 @@ from mirada.train.checkpoint import describe_model, load_model
 from mirada.train.files import write_text
 from mirada.train.folder import RunFolder, csv_text
 from mirada.train.loop import Progress, Recipe, State, fit
-from mirada.train.stopping import StopRequest
+from mirada.train.stopping import Stopped, StopRequest
 from mirada.train.track import tracking
 from mirada.verbs.logs import logging_to
 from mirada.verbs.maps.prepare import PreparedPlots
@@ -43,15 +43,22 @@ def carry_out(
 ) -> RunFolder:
     """The stages that are not done yet: the model, the baseline, the validation of a map, the report."""
     with logging_to(folder.log), stop or StopRequest() as request:
-        if not folder.is_finished:
-            _train_one(folder, config, prepared, watcher, request, "model")
-        if config.baseline.name != "none" and not folder.baseline.is_finished:
-            baseline = _baseline_config(folder, config)
-            _train_one(folder.baseline, baseline, prepared, watcher, request, "baseline")
-        if isinstance(prepared, PreparedPlots):
-            _validate(folder, prepared, watcher, request)
+        try:
+            _train_all(folder, config, prepared, watcher, request)
+        except Stopped:  # perhaps of a part, which nobody should resume alone
+            raise request.exception(folder.path) from None
         build_report(folder.path)
     return folder
+
+
+def _train_all(folder: RunFolder, config: Config, prepared: AnyPrepared, watcher: Watcher, stop: StopRequest) -> None:
+    if not folder.is_finished:
+        _train_one(folder, config, prepared, watcher, stop, "model")
+    if config.baseline.name != "none" and not folder.baseline.is_finished:
+        baseline = _baseline_config(folder, config)
+        _train_one(folder.baseline, baseline, prepared, watcher, stop, "baseline")
+    if isinstance(prepared, PreparedPlots):
+        _validate(folder, prepared, watcher, stop)
 
 
 def _baseline_config(folder: RunFolder, config: Config) -> Config:
