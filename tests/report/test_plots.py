@@ -22,7 +22,8 @@ from mirada.report.plots_attention import looks_of, rows_that_ask
 from mirada.report.plots_influence import location_effect
 from mirada.report.plots_maps import Frame
 from mirada.report.plots_opened import open_run_on_plots
-from mirada.report.plots_validation import Validation, gap_sentence, read_validation, score_table
+from mirada.report.plots_schemes import gap_sentence, score_table
+from mirada.report.plots_validation import Validation, read_validation
 from mirada.report.verdict import verdict
 from mirada.report.wording import decimal, percent, result_sentence
 from mirada.tasks.field_scores import block_draws, field_scores, interval_of

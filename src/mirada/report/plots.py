@@ -14,18 +14,8 @@ from mirada.report.plots_influence import importance_figure, location_effect
 from mirada.report.plots_intervals import interval_section, own_bounds
 from mirada.report.plots_maps import residual_map, split_map
 from mirada.report.plots_opened import Opened, open_run_on_plots
-from mirada.report.plots_validation import (
-    COLUMNS,
-    MEANING,
-    OURS,
-    Validation,
-    gap_sentence,
-    read_validation,
-    score_figure,
-    score_table,
-    title_of,
-    why_not_validated,
-)
+from mirada.report.plots_schemes import COLUMNS, MEANING, gap_sentence, score_figure, score_table
+from mirada.report.plots_validation import OURS, Validation, read_validation, title_of, why_not_validated
 from mirada.report.style import Drawing
 from mirada.report.wording import decimal, p_value
 

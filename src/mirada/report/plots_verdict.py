@@ -34,7 +34,11 @@ def against_simple(run: Contents) -> str:
     lead = abs(ours - theirs)
     scores = f"R² {decimal(ours)} against {decimal(theirs)}"
     gap = validation.difference((scheme, OURS), (scheme, rival))
-    evidence = "validation.csv is missing, so no interval of the difference" if gap is None else gap_interval(gap)
+    evidence = (
+        "their difference has no interval: validation.csv is missing or holds one block"
+        if gap is None
+        else gap_interval(gap)
+    )
     name = title_of(rival, run)
     if gap is not None and gap.is_clear:
         if ours > theirs:

@@ -42,6 +42,8 @@ def verdict(run: Contents) -> str:
     if opponent.result is None:
         return f"The baseline {opponent.system} was not finished; `mirada resume` completes it."
     said = against(run, opponent)
+    if run.inputs == "plots":
+        return f"{said} {against_simple(run)}"
     return f"{said} {word_counts(run)}" if "word_counts" in result else said
 
 
