@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 from mirada.core import record
 from mirada.data.geo.sphere import distance_km
-from mirada.data.geo.splits import kept_rows
+from mirada.data.geo.splits import kept_rows, known_rows
 from mirada.errors import MiradaError
 from mirada.report.contents import Contents
 from mirada.report.plots_maps import Frame, dot_size, visible_heat
@@ -50,7 +50,7 @@ def looks_of(run: Contents, opened: Opened) -> Looks:
     model = opened.model
     if not isinstance(model, Spatioformer):
         raise MiradaError(f"{run.system} looks at the pixels around a place, not at other plots.")
-    seen = kept_rows(opened.split.train, len(model.known_P))
+    seen = kept_rows(known_rows(opened.split), len(model.known_P))
     known_P = (model.known_P * opened.task.std + opened.task.mean).numpy()
     if len(seen) != len(known_P) or not np.allclose(known_P, opened.plots.targets_N[seen], atol=1e-3 * opened.task.std):
         raise MiradaError("the plots that the model keeps are not the training plots of this run.")

@@ -98,6 +98,15 @@ class Tower(nn.Module):
         return x_BND.unflatten(1, (height, width))[:, h : height - h, h : width - h]
 
 
+def _head(num_outputs: int) -> nn.Linear:
+    """From the mean and the logarithm of the variance to what else is said of a place: at first the latter."""
+    head = nn.Linear(2, num_outputs)
+    nn.init.zeros_(head.bias)
+    with torch.no_grad():
+        head.weight.copy_(torch.tensor([0.0, 1.0]))
+    return head
+
+
 def _look_around(dim: int, num_heads: int, radius: int, dropout: float) -> EncoderLayer:
     side = radius + 1
     attention = Attention(
@@ -174,9 +183,7 @@ class Spatioformer(nn.Module):
             Tower(in_channels, num_covariates, radii, dim, num_heads, located(), dropout) for _ in range(members)
         )
         self.attend = Attend(Distance(num_heads, SHARPNESS))
-        self.head = nn.Linear(2, num_outputs)
-        nn.init.eye_(self.head.weight)  # the mean, then the logarithm of the variance
-        nn.init.zeros_(self.head.bias)
+        self.head = _head(num_outputs - 1) if num_outputs > 1 else None
         self.keys_MPD: Tensor
         self.known_P: Tensor
         self.register_buffer("keys_MPD", torch.zeros(members, num_plots, dim))
@@ -201,15 +208,21 @@ class Spatioformer(nn.Module):
     def look(self, z_MND: Tensor, keys_MPD: Tensor, known_P: Tensor, neighbours: Neighbours | None = None) -> Tensor:
         """(N, M, T) from what is known of the plots that a place may look at."""
         q, k = split(z_MND, self.num_heads), split(keys_MPD, self.num_heads)
-        v_P2 = torch.stack([known_P, known_P.square()], dim=-1)
-        seen_MHN2 = self.attend(q, k, v_P2.expand(*k.shape[:2], -1, -1), neighbours=neighbours)
+        is_known_P = known_P.isfinite()
+        valid_MP = None if is_known_P.all() else is_known_P.expand(len(keys_MPD), -1)
+        y_P = known_P.nan_to_num()
+        v_P2 = torch.stack([y_P, y_P.square()], dim=-1)
+        seen_MHN2 = self.attend(q, k, v_P2.expand(*k.shape[:2], -1, -1), valid_BM=valid_MP, neighbours=neighbours)
         mean, square = seen_MHN2.mean(1).unbind(-1)
-        variance = (square - mean.square()).clamp(min=SMALLEST_VARIANCE)
-        return self.head(torch.stack([mean, variance.log()], dim=-1)).transpose(0, 1)
+        if self.head is None:
+            return mean.T[..., None]
+        log_variance = (square - mean.square()).clamp(min=SMALLEST_VARIANCE).log()
+        others = self.head(torch.stack([mean, log_variance], dim=-1))
+        return torch.cat([mean[..., None], others], dim=-1).transpose(0, 1)
 
     @torch.no_grad()
     def remember(self, layers_PLHW: Tensor, known_P: Tensor) -> None:
-        """Keep these plots to look at: their z, and what is known of them (standardised targets)."""
+        """Keep these plots to look at: their z, and their standardised targets, NaN of plots not to be seen."""
         chunks = [self.embed(some).flatten(1, 3) for some in layers_PLHW.split(PLACES_AT_ONCE)]
         self.keys_MPD.copy_(torch.cat(chunks, dim=1))
         self.known_P.copy_(known_P)

@@ -23,8 +23,10 @@ def plots_along_the_equator(num: int) -> Tensor:
 def among(layers: Tensor, known: Tensor, **options: float) -> AmongPlots:
     torch.manual_seed(5)
     model = Spatioformer(0, 1, num_plots=2, chip_size=1, dim=8, num_heads=2, members=3, dropout=0.0)
-    kept = torch.tensor([1, 4])
-    return AmongPlots(model, layers, known, kept=kept, seen=100, **{"blind_km": 0.0, **options})
+    learned = torch.ones(len(known), dtype=torch.bool)
+    learned[4] = False
+    parts = {"learned_P": learned, "kept": torch.tensor([1, 4]), "seen": 100, "blind_km": 0.0}
+    return AmongPlots(model, layers, known, **{**parts, **options})
 
 
 def test_distances_are_along_the_surface():
@@ -61,15 +63,25 @@ def test_in_training_a_plot_does_not_see_what_is_near(monkeypatch):
     assert not torch.equal(model(layers[3:4]), without)
 
 
-def test_a_trained_model_sees_the_plots_that_were_kept():
+def test_in_training_nobody_sees_the_plots_that_judge():
+    layers, known = plots_along_the_equator(7), torch.zeros(7)
+    model = among(layers, known).train()
+    torch.manual_seed(1)
+    without = model(layers[:1])
+    model.known_P[4] = 100.0
+    torch.manual_seed(1)
+    assert torch.equal(model(layers[:1]), without)
+
+
+def test_what_a_model_remembers_while_it_is_judged_and_when_it_is_done():
     layers, known = plots_along_the_equator(7), torch.arange(7.0)
     model = among(layers, known).eval()
-    model.remember()
+    model.remember_learned()
+    torch.testing.assert_close(model(layers)[..., 0], torch.ones(7, 3))  # plot 1 alone
+    model.remember_all()
     assert model.model.known_P.tolist() == [1.0, 4.0]
     means = model(layers)[..., 0]
-    assert means.shape == (7, 3)
-    assert ((means >= 1) & (means <= 4)).all()
-    assert torch.equal(model.model(layers)[..., 0], means)
+    assert ((means > 1) & (means < 4)).all()
 
 
 def test_its_state_is_that_of_the_model():

@@ -23,7 +23,7 @@ from mirada.errors import MiradaError, nearest
 SCHEMES = ("random", "blocked", "buffered")
 ORDERS = 64  # random orders of the blocks that are tried, for the shares that come nearest
 
-__all__ = ["SCHEMES", "auto_block_km", "blocks_of", "folds_of", "kept_rows", "split_plots"]
+__all__ = ["SCHEMES", "auto_block_km", "blocks_of", "folds_of", "kept_rows", "known_rows", "split_plots"]
 
 
 def folds_of(
@@ -51,11 +51,16 @@ def folds_of(
     return divided
 
 
-def kept_rows(train_rows: np.ndarray, most: int) -> np.ndarray:
-    """The training rows that a model which looks at plots keeps to look at: all, or so many, drawn."""
-    if len(train_rows) <= most:
-        return train_rows
-    return train_rows[np.sort(np.random.default_rng(0).choice(len(train_rows), most, replace=False))]
+def known_rows(split: Split) -> np.ndarray:
+    """The rows whose targets a trained model may look at, sorted: those it learned from, and those that chose it."""
+    return np.sort(np.concatenate([split.train, split.val]))
+
+
+def kept_rows(known: np.ndarray, most: int) -> np.ndarray:
+    """Of the known rows, those that a model which looks at plots keeps to look at: all, or so many, drawn."""
+    if len(known) <= most:
+        return known
+    return known[np.sort(np.random.default_rng(0).choice(len(known), most, replace=False))]
 
 
 def split_plots(

@@ -23,21 +23,32 @@ class AmongPlots(nn.Module):
     """chips ↦ model(chips, known plots). Its state is that of the model, which keeps the plots to look at by itself."""
 
     def __init__(
-        self, model: Spatioformer, layers_PLHW: Tensor, known_P: Tensor, *, kept: Tensor, seen: int, blind_km: float
+        self,
+        model: Spatioformer,
+        layers_PLHW: Tensor,
+        known_P: Tensor,
+        *,
+        learned_P: Tensor,
+        kept: Tensor,
+        seen: int,
+        blind_km: float,
     ) -> None:
+        """Of the known plots `learned_P` (booleans) are trained on, and those numbered `kept` may be kept."""
         super().__init__()
         self.model, self.seen, self.blind_km = model, seen, blind_km
         self.layers_PLHW: Tensor
-        self.register_buffer("layers_PLHW", layers_PLHW, persistent=False)
         self.known_P: Tensor
-        self.register_buffer("known_P", known_P, persistent=False)
+        self.learned_P: Tensor
         self.kept: Tensor
-        self.register_buffer("kept", kept, persistent=False)
+        held = {"layers_PLHW": layers_PLHW, "known_P": known_P, "learned_P": learned_P, "kept": kept}
+        for name, tensor in held.items():
+            self.register_buffer(name, tensor, persistent=False)
 
     def forward(self, layers_BLHW: Tensor) -> Tensor:
         if not self.training:
             return self.model(layers_BLHW)
-        drawn = torch.randperm(len(self.known_P), device=self.known_P.device)[: self.seen]
+        learned = self.learned_P.nonzero()[:, 0]
+        drawn = learned[torch.randperm(len(learned), device=learned.device)[: self.seen]]
         others_PLHW = self.layers_PLHW[drawn]
         blind_B1 = torch.rand(len(layers_BLHW), 1, device=layers_BLHW.device) * self.blind_km
         far_BP = distances_km(layers_BLHW, others_PLHW) > blind_B1
@@ -45,8 +56,13 @@ class AmongPlots(nn.Module):
         asking, answering = z.split([len(layers_BLHW), len(drawn)], dim=1)
         return self.model.look(asking, answering, self.known_P[drawn], Mask(far_BP))
 
-    def remember(self) -> None:
-        """Let the model, as it is now, keep the plots."""
+    def remember_learned(self) -> None:
+        """Let the model, as it is now, look at what it was trained on: the others are to judge it."""
+        known_P = self.known_P.where(self.learned_P, torch.nan)
+        self.model.remember(self.layers_PLHW[self.kept], known_P[self.kept])
+
+    def remember_all(self) -> None:
+        """When it is judged by others still, all that is known is there to look at."""
         self.model.remember(self.layers_PLHW[self.kept], self.known_P[self.kept])
 
     def state_dict(self, *args: Any, **kwargs: Any) -> Any:

@@ -22,13 +22,14 @@ from mirada.data.geo.plots import Plots
 from mirada.data.geo.read_plots import SETTING_OF_OPTION, open_plots
 from mirada.data.geo.scale import LayerScale, layer_scale
 from mirada.data.geo.sphere import unit_vectors
-from mirada.data.geo.splits import kept_rows, split_plots
+from mirada.data.geo.splits import kept_rows, known_rows, split_plots
 from mirada.data.splits import Split
 from mirada.data.table import SPLIT_NAMES
 from mirada.errors import MiradaError
 from mirada.systems import Spatioformer, SpatioformerPaper
 from mirada.tasks.field import Field, field_task
 from mirada.tasks.image import Task
+from mirada.train.checkpoint import save_tensors
 from mirada.train.folder import RunFolder
 from mirada.train.outputs import outputs_of
 from mirada.verbs.judging import AnsweredByRow
@@ -118,9 +119,14 @@ class PreparedPlots(AnsweredByRow):
         return self.layers_NLHW.shape[-1]
 
     @property
+    def known(self) -> np.ndarray:
+        """Rows whose targets a trained model may use: of train and val."""
+        return known_rows(self._split)
+
+    @property
     def kept(self) -> np.ndarray:
-        """Training rows, numbered among themselves, that a model may look at when it is trained; drawn if too many."""
-        return kept_rows(np.arange(len(self._split.train)), self.maps.plots_kept)
+        """Of the known rows, numbered among themselves, those that a trained model looks at; drawn if too many."""
+        return kept_rows(np.arange(len(self.known)), self.maps.plots_kept)
 
     def arguments(self) -> dict:
         """What the data decides of a system, of all that this system takes."""
@@ -139,15 +145,20 @@ class PreparedPlots(AnsweredByRow):
         return {name: value for name, value in known.items() if name in taken}
 
     def attached(self, model: nn.Module, device: torch.device) -> nn.Module:
-        """The model, among the training plots if it looks at plots."""
+        """The model, among the known plots if it looks at plots."""
         if not isinstance(model, Spatioformer):
             return model
-        train, task = self._split.train, self.field
-        layers = self.scaled(self.layers_NLHW[torch.from_numpy(train)])
-        known = torch.from_numpy((self.plots.targets_N[train] - task.mean) / task.std).float()
-        blind_km = self.maps.blind * block_km(self.block)
-        kept = torch.from_numpy(self.kept)
-        return AmongPlots(model, layers, known, kept=kept, seen=self.maps.plots_seen, blind_km=blind_km).to(device)
+        known, task = self.known, self.field
+        among = AmongPlots(
+            model,
+            self.scaled(self.layers_NLHW[torch.from_numpy(known)]),
+            torch.from_numpy((self.plots.targets_N[known] - task.mean) / task.std).float(),
+            learned_P=torch.from_numpy(np.isin(known, self._split.train)),
+            kept=torch.from_numpy(self.kept),
+            seen=self.maps.plots_seen,
+            blind_km=self.maps.blind * block_km(self.block),
+        )
+        return among.to(device)
 
     def scaled(self, layers_NLHW: Tensor) -> Tensor:
         """As the model sees them."""
@@ -179,11 +190,13 @@ class PreparedPlots(AnsweredByRow):
 
     def watched(self, model: nn.Module, task: Task, device: torch.device) -> dict[str, float]:
         if isinstance(model, AmongPlots):
-            model.eval()
-            model.remember()
+            model.eval().remember_learned()
         return super().watched(model, task, device)
 
     def judged(self, folder: RunFolder, model: nn.Module, task: Task, device: torch.device) -> tuple[dict, list[dict]]:
+        if isinstance(model, AmongPlots):
+            model.eval().remember_all()
+            save_tensors(folder.best / "model.safetensors", model.state_dict())
         result, lines = super().judged(folder, model, task, device)
         outputs, targets, rows = outputs_of(model, self.evaluation(self.held_out), device)
         assert isinstance(task, Field)
