@@ -25,20 +25,15 @@ from torch import Tensor, nn
 
 from mirada.core import (
     Attend,
-    Attention,
-    BiasTable,
-    Concatenated,
     Distance,
-    Grid,
     Located,
     Neighbours,
     PaperWaves,
     Sphere,
     Waves,
-    plane,
 )
 from mirada.core.heads import split
-from mirada.nn.encoder import Encoder, EncoderLayer
+from mirada.nn.around import LookAround
 from mirada.nn.mlp import MLP
 from mirada.nn.residual import pre_norm
 from mirada.nn.windows_of_layers import halo_of, require_chips
@@ -64,9 +59,9 @@ class Tower(nn.Module):
     ) -> None:
         super().__init__()
         self.in_channels, self.num_covariates, self.halo = in_channels, num_covariates, sum(radii)
-        layers = [_look_around(dim, num_heads, radius, dropout) for radius in radii]
         self.bands = nn.Linear(in_channels, dim) if in_channels else None
-        self.around = Encoder(layers, nn.LayerNorm(dim)) if in_channels else None
+        self.around = nn.ModuleList(LookAround(dim, num_heads, r, dropout) for r in radii if in_channels)
+        self.norm = nn.LayerNorm(dim) if in_channels else None
         self.covariates = nn.Linear(num_covariates, dim) if num_covariates else None
         self.location = location
         self.mlp = pre_norm(lambda: nn.LayerNorm(dim))(MLP(dim, 2 * dim, dropout=dropout))
@@ -89,13 +84,13 @@ class Tower(nn.Module):
 
     def _seen(self, bands_BHWC: Tensor) -> Tensor:
         """Bands of the pixels inside, after they looked around; pixels without data are seen by nobody."""
-        assert self.bands is not None and self.around is not None
-        height, width = bands_BHWC.shape[1:3]
-        valid_BN = bands_BHWC.isfinite().all(-1).flatten(1)
-        x_BND = self.bands(bands_BHWC.nan_to_num(0.0, 0.0, 0.0).flatten(1, 2))
-        x_BND = self.around(x_BND, valid_BM=valid_BN, places=plane(height, width, device=x_BND.device))
-        h = self.halo
-        return x_BND.unflatten(1, (height, width))[:, h : height - h, h : width - h]
+        assert self.bands is not None and self.norm is not None
+        valid_BHW = bands_BHWC.isfinite().all(-1)
+        x_BHWD = self.bands(bands_BHWC.nan_to_num(0.0, 0.0, 0.0))
+        for layer in self.around:
+            assert isinstance(layer, LookAround)
+            x_BHWD, valid_BHW = layer(x_BHWD, valid_BHW), layer.inner(valid_BHW)
+        return self.norm(x_BHWD)
 
 
 def _head(num_outputs: int) -> nn.Linear:
@@ -105,15 +100,6 @@ def _head(num_outputs: int) -> nn.Linear:
     with torch.no_grad():
         head.weight.copy_(torch.tensor([0.0, 1.0]))
     return head
-
-
-def _look_around(dim: int, num_heads: int, radius: int, dropout: float) -> EncoderLayer:
-    side = radius + 1
-    attention = Attention(
-        Concatenated(dim, num_heads), neighbours=Grid(radius), position=BiasTable((side, side), num_heads)
-    )
-    residual = pre_norm(lambda: nn.LayerNorm(dim), lambda: nn.Dropout(dropout))
-    return EncoderLayer(attention, MLP(dim, 2 * dim, dropout=dropout), residual)
 
 
 @register(
