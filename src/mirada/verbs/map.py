@@ -39,7 +39,8 @@ def map_run(
     was stopped goes on where it was if the same call is made again.
     """
     predictor = RunPredictor(run, samples, constants)
-    with open_rasters([rasters] if isinstance(rasters, str | os.PathLike) else list(rasters)) as opened:
+    paths = [rasters] if isinstance(rasters, str | os.PathLike) else rasters
+    with open_rasters([Path(path) for path in paths]) as opened:
         predictor.require_bands(opened)
         made = map_rasters(predictor, opened, out, tile=tile, scheduler=scheduler, workers=workers, progress=progress)
     return dataclasses.replace(made, notes=(*made.notes, *predictor.notes))

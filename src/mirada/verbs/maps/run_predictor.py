@@ -41,7 +41,9 @@ class RunPredictor:
         self.layer_names = (*self.bands, *self.covariates)
         self.band_names = tuple(name for name in self.layer_names if name not in self.constants)
         self.halo = trained.needs.chip_size // 2
-        self.scale = _part(self.layer_scale, [self.layer_names.index(name) for name in self.band_names])
+        self.scale: LayerScale | None = _part(
+            self.layer_scale, [self.layer_names.index(name) for name in self.band_names]
+        )
         self.identity = _identity(self.folder, samples, self.constants)
         self.outputs = self._outputs()
 
