@@ -53,7 +53,7 @@ def test_pixels_without_data_are_seen_by_nobody(layer, monkeypatch, few):
 def test_nobody_sees_beyond_the_radius(layer):
     x, valid = pixels()
     changed = x.clone()
-    changed[:, 0, 0] += 1.0
+    changed[:, 0, 0, 0] += 1.0
     differs = (layer(changed, torch.ones_like(valid)) != layer(x, torch.ones_like(valid))).any(-1)
     assert differs[:, 0, 0].all()
     assert not differs[:, 1:].any() and not differs[:, 0, 1:].any()

@@ -139,7 +139,7 @@ class Spatioformer(nn.Module):
         num_outputs: int = 2,
         *,
         dim: int = 32,
-        depth: int = 2,
+        depth: int = 1,
         num_heads: int = 4,
         members: int = 4,
         location: str = "sphere",
