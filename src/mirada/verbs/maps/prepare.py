@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from mirada import systems
 from mirada.config.schema import Config, DataConfig, MapsConfig
 from mirada.data.batches import Batch
 from mirada.data.geo.batches import PlotBatches, layers_of, plot_evaluation
@@ -26,7 +26,8 @@ from mirada.data.geo.splits import kept_rows, known_rows, split_plots
 from mirada.data.splits import Split
 from mirada.data.table import SPLIT_NAMES
 from mirada.errors import MiradaError
-from mirada.systems import Spatioformer, SpatioformerPaper
+from mirada.systems import Spatioformer
+from mirada.systems.registry import taken
 from mirada.tasks.field import Field, field_task
 from mirada.tasks.image import Task
 from mirada.train.checkpoint import save_tensors
@@ -37,7 +38,6 @@ from mirada.verbs.maps.among import AmongPlots
 
 EARTH_KM = 6371.0
 EVALUATION_BATCH = 256
-CLASSES: dict[str, type[nn.Module]] = {"spatioformer": Spatioformer, "spatioformer_paper": SpatioformerPaper}
 
 
 @dataclass(frozen=True)
@@ -141,8 +141,7 @@ class PreparedPlots(AnsweredByRow):
             "center": (lon, lat),
             "extent_km": extent_km,
         }
-        taken = inspect.signature(CLASSES[self.system]).parameters if self.system in CLASSES else known
-        return {name: value for name, value in known.items() if name in taken}
+        return taken(self.system, **known) if self.system in systems.cards() else known
 
     def attached(self, model: nn.Module, device: torch.device) -> nn.Module:
         """The model, among the known plots if it looks at plots."""
