@@ -61,7 +61,7 @@ def _write_model(folder: RunFolder, prepared: PreparedPlots) -> None:
     model = systems.create("spatioformer", **arguments)
     attached = prepared.attached(model, torch.device("cpu")).eval()
     assert isinstance(attached, AmongPlots)
-    attached.remember()
+    attached.remember_all()
     describe_model(folder.best / "model.json", "spatioformer", None, arguments, 1234)
     save_tensors(folder.best / "model.safetensors", model.state_dict())
 
