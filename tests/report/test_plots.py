@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 from torch import nn
 
-from mirada.data.geo.splits import kept_rows
+from mirada.data.geo.splits import kept_rows, known_rows
 from mirada.errors import MiradaError
 from mirada.report import build_report, style
 from mirada.report.contents import read_contents
@@ -210,7 +210,7 @@ def test_a_model_that_is_gone_takes_only_its_own_figures(tmp_path):
 
 def test_attention_is_over_the_plots_that_the_model_keeps(run, opened):
     looks = looks_of(run, opened)
-    assert looks.weight_NP.shape == (3, len(opened.split.train))
+    assert looks.weight_NP.shape == (3, len(known_rows(opened.split)))
     assert looks.weight_NP.sum(1) == pytest.approx(1, abs=1e-5)
     np.testing.assert_array_equal(looks.seen, opened.split.train)
     assert looks.predicted_N == pytest.approx(opened.predict(opened.layers[looks.asked]), rel=1e-5)
