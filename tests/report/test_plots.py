@@ -212,7 +212,7 @@ def test_attention_is_over_the_plots_that_the_model_keeps(run, opened):
     looks = looks_of(run, opened)
     assert looks.weight_NP.shape == (3, len(known_rows(opened.split)))
     assert looks.weight_NP.sum(1) == pytest.approx(1, abs=1e-5)
-    np.testing.assert_array_equal(looks.seen, opened.split.train)
+    np.testing.assert_array_equal(looks.seen, known_rows(opened.split))
     assert looks.predicted_N == pytest.approx(opened.predict(opened.layers[looks.asked]), rel=1e-5)
     mean_N = looks.weight_NP @ opened.plots.targets_N[looks.seen]  # the head of an untrained model changes nothing
     assert looks.predicted_N == pytest.approx(mean_N, rel=1e-3)
