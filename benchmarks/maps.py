@@ -113,10 +113,10 @@ def source_of(name: str) -> Path:
     return some
 
 
-def groups() -> dict[tuple[str, str], list[dict]]:
+def groups(results_file: Path = RESULTS_FILE) -> dict[tuple[str, str], list[dict]]:
     """What each scheme gave on each data set, a list over the seeds, of the recipe as it is now."""
     found: dict[tuple[str, str], list[dict]] = {}
-    for line in read_lines(RESULTS_FILE):
+    for line in read_lines(results_file):
         if line["recipe"] == key_of(line["data"], 0)["recipe"]:
             for scheme in SCHEMES:
                 found.setdefault((line["data"], scheme), []).append(line["schemes"][scheme])

@@ -197,7 +197,7 @@ def transfer_section() -> str:
 
 
 def maps_section() -> str:
-    head, rows, seeds = maps_rows()
+    head, rows, seeds = maps_rows(RESULTS)
     return maps_text(seeds) + table(head, rows) if rows else ""
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from benchmarks.maps import coverage_text, groups, r2_text
 
 TITLES = {
@@ -17,9 +19,9 @@ NAMES = {
 }
 
 
-def maps_rows() -> tuple[list[str], list[list[str]], int]:
+def maps_rows(results: Path) -> tuple[list[str], list[list[str]], int]:
     """(head, rows, seeds) of the table; no rows where nothing is measured."""
-    found = groups()
+    found = groups(results / "maps.jsonl")
     rows = [
         [NAMES[name], scheme, *(r2_text(entries, model) for model in TITLES), coverage_text(entries)]
         for (name, scheme), entries in sorted(found.items())
