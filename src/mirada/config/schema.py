@@ -82,8 +82,8 @@ class MapsConfig(Section):
     schemes: list[Literal["random", "blocked", "buffered"]] = Field(
         ["random", "blocked", "buffered"], description="shown side by side by the validation"
     )
-    head: Literal["auto", "gaussian", "count", "quantile", "rmse"] = Field(
-        "auto", description="what is predicted; auto: gaussian"
+    head: Literal["gaussian", "count", "quantile", "rmse"] = Field(
+        "gaussian", description="what is predicted of a place; rmse: the loss of the published Spatioformer"
     )
     scale: Literal["standard", "raw"] = Field("standard", description="of bands and covariates; raw: as they are")
     coverage: Annotated[float, Field(gt=0, lt=1)] = Field(0.9, description="what intervals are to hold")

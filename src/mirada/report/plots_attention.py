@@ -53,7 +53,7 @@ def looks_of(run: Contents, opened: Opened) -> Looks:
     seen = kept_rows(known_rows(opened.split), len(model.known_P))
     known_P = (model.known_P * opened.task.std + opened.task.mean).numpy()
     if len(seen) != len(known_P) or not np.allclose(known_P, opened.plots.targets_N[seen], atol=1e-3 * opened.task.std):
-        raise MiradaError("the plots that the model keeps are not the training plots of this run.")
+        raise MiradaError("the plots that the model keeps are not those of this run.")
     asked = rows_that_ask(opened.plots.targets_N, opened.split.test)
     layers_NLHW = opened.scale.apply(opened.layers_NLHW[torch.from_numpy(asked)])
     with record(model, layers=["attend"]) as maps:

@@ -4,7 +4,7 @@
     ŷ(x)  = Σ_j α_j y_j,   α = softmax_j(−eᵗ ‖z(x) − z(x_j)‖)        j: the plots whose y_j is known
     σ²(x) = Σ_j α_j y_j² − ŷ²
 
-In training a plot may not look at its own block of land (`neighbours`), so what is learned is how to look far: a
+In training a plot may not look at plots near by (`neighbours`), so what is learned is how to look far: a
 prediction where nobody has been is what a map is made of. No ŷ leaves the range of what was observed, and the weights α
 say which plots it rests on. A learned line, which starts as the identity, makes of ŷ and log σ² what the task asks for.
 `members` towers, trained side by side on one loss, are an ensemble.
@@ -106,12 +106,12 @@ def _head(num_outputs: int) -> nn.Linear:
     Card(
         name="spatioformer",
         title="Spatioformer",
-        summary="A place looks around itself, and then at the plots that are like it, never at its own block of land.",
+        summary="A place looks around itself, then at the plots that are like it, in training not at those near by.",
         paper="Guo 2025 (location in attention), Ye 2025 (ModernNCA: distances to what is known); the whole is ours",
         inputs="plots",
         parts={
             "score": "scaled dot around a place; distance to plots",
-            "neighbours": "grid around a place; plots of other blocks",
+            "neighbours": "grid around a place; plots that are not near by",
             "position": "bias table around a place; sphere, waves in km, or the paper's",
             "heads": "concatenated; averaged",
         },

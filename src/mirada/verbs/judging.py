@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeVar
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from mirada.config.schema import Config
 from mirada.data.batches import Batch
@@ -56,19 +56,24 @@ class AnsweredByRow:
         started = time.monotonic()
         outputs, targets, rows = outputs_of(model, self.evaluation(self.held_out), device)
         seconds = time.monotonic() - started
-        lines = [
-            {"name": self.name(row), "row": row, **target, **answer}
-            for row, target, answer in zip(rows.tolist(), task.named(targets), task.answers(outputs), strict=True)
-        ]
+        numbers, lines = self.told(task, outputs, targets, rows)
         result = {
             "split": self.held_out,
             "inputs": self.inputs,
             "task": self.task_name,
             "seconds_per_image": seconds / len(rows),
-            **task.result(outputs, targets),
+            **numbers,
             **self.further_results(folder, model, device),
         }
         return result, lines
+
+    def told(self, task: Task, outputs: Tensor, targets: Tensor, rows: Tensor) -> tuple[dict, list[dict]]:
+        """The task's numbers, and a line per row."""
+        lines = [
+            {"name": self.name(row), "row": row, **target, **answer}
+            for row, target, answer in zip(rows.tolist(), task.named(targets), task.answers(outputs), strict=True)
+        ]
+        return task.result(outputs, targets), lines
 
     def further_results(self, folder: RunFolder, model: nn.Module, device: torch.device) -> dict:
         """What is measured of the best model besides the task's own numbers."""

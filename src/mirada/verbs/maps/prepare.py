@@ -32,7 +32,6 @@ from mirada.tasks.field import Field, field_task
 from mirada.tasks.image import Task
 from mirada.train.checkpoint import save_tensors
 from mirada.train.folder import RunFolder
-from mirada.train.outputs import outputs_of
 from mirada.verbs.judging import AnsweredByRow
 from mirada.verbs.maps.among import AmongPlots
 
@@ -196,19 +195,20 @@ class PreparedPlots(AnsweredByRow):
         if isinstance(model, AmongPlots):
             model.eval().remember_all()
             save_tensors(folder.best / "model.safetensors", model.state_dict())
-        result, lines = super().judged(folder, model, task, device)
-        outputs, targets, rows = outputs_of(model, self.evaluation(self.held_out), device)
+        return super().judged(folder, model, task, device)
+
+    def told(self, task: Task, outputs: Tensor, targets: Tensor, rows: Tensor) -> tuple[dict, list[dict]]:
+        """Intervals are over blocks, and a line says where it is and how far off the model expects to be."""
         assert isinstance(task, Field)
-        blocked = task.result(outputs, targets, self.blocks_N[rows.numpy()])
-        scales = task.scale(outputs).tolist()
-        for line, scale in zip(lines, scales, strict=True):
+        _, lines = super().told(task, outputs, targets, rows)
+        for line, scale in zip(lines, task.scale(outputs).tolist(), strict=True):
             lon, lat = self.plots.lonlat_N2[line["row"]]
             line |= {
                 "longitude": round(float(lon), 6),
                 "latitude": round(float(lat), 6),
                 "scale": float(f"{scale:.7g}"),
             }
-        return result | blocked, lines
+        return task.result(outputs, targets, self.blocks_N[rows.numpy()]), lines
 
     def require_suitable(self, config: Config) -> None:
         """Refuse what the system cannot see."""
@@ -258,8 +258,7 @@ class PreparedPlots(AnsweredByRow):
     @property
     def field(self) -> Field:
         """The task, with the statistics of the training rows."""
-        head = "gaussian" if self.maps.head == "auto" else self.maps.head
-        return field_task(head, self.plots.target_name, self.plots.targets_N[self._split.train])
+        return field_task(self.maps.head, self.plots.target_name, self.plots.targets_N[self._split.train])
 
     def _extent(self) -> tuple[tuple[float, float], float]:
         """The middle of the plots, and how far from it they lie (root mean square, km)."""
