@@ -88,7 +88,7 @@ def _client(scheduler: str | None, workers: int) -> Iterator[Any]:
             yield client
         return
     threads = LocalCluster(
-        n_workers=1, threads_per_worker=workers, processes=False, dashboard_address=None, memory_limit=0
+        n_workers=1, threads_per_worker=workers, processes=False, dashboard_address="127.0.0.1:0", memory_limit=0
     )
     with threads, Client(threads, set_as_default=False) as client:
         yield client
