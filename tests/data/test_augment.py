@@ -74,7 +74,7 @@ def test_shifts_are_uniform():
 
 def test_affine_identity_rotation_and_aspect():
     x = images(4, height=12, width=20).float() / 255
-    still = random_affine(x, generator(), 1.0, degrees=0, shear=0, translate=0, scale=0)
+    still = random_affine(x.clone(), generator(), 1.0, degrees=0, shear=0, translate=0, scale=0)
     assert_close(still, x)
     theta = affine_matrices(50, 12, 20, generator(), degrees=30, shear=0, translate=0, scale=0)
     pixels = theta[:, :, :2] * torch.tensor([[1, 20 / 12], [12 / 20, 1]])  # back to pixel units
@@ -83,14 +83,14 @@ def test_affine_identity_rotation_and_aspect():
 
 def test_affine_changes_about_the_given_share():
     x = images(2000, 1, 5, 5).float()
-    out = random_affine(x, generator(), 0.3)
+    out = random_affine(x.clone(), generator(), 0.3)
     changed = (out != x).flatten(1).any(1).float().mean()
     assert 0.26 < changed < 0.34
 
 
 def test_erasing_share_and_area():
     x = torch.ones(3000, 2, 20, 30)
-    out = random_erase(x, generator(), 0.4, area=(0.1, 0.3))
+    out = random_erase(x.clone(), generator(), 0.4, area=(0.1, 0.3))
     erased = (out == 0).float().mean((1, 2, 3))
     hit = erased > 0
     assert 0.37 < hit.float().mean() < 0.43

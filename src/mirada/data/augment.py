@@ -57,7 +57,10 @@ def random_affine(
     translate: float = 0.1,
     scale: float = 0.15,
 ) -> torch.Tensor:
-    """Rotate, shear, translate and scale a random part of a float batch, each image by itself; borders are mirrored."""
+    """Rotate, shear, translate and scale a random part of a float batch, each image by itself; borders are mirrored.
+
+    In place: copying the images that stay would cost as much as turning the others.
+    """
     B, C, H, W = images_BCHW.shape
     chosen = (torch.rand(B, generator=generator) < probability).nonzero()[:, 0]
     if len(chosen) == 0:
@@ -67,7 +70,7 @@ def random_affine(
     grid = F.affine_grid(theta, [len(chosen), C, H, W], align_corners=False)
     part = images_BCHW.index_select(0, chosen)
     moved = F.grid_sample(part, grid, mode="bilinear", padding_mode="reflection", align_corners=False)
-    return images_BCHW.index_copy(0, chosen, moved)
+    return images_BCHW.index_copy_(0, chosen, moved)
 
 
 def affine_matrices(
@@ -99,7 +102,7 @@ def affine_matrices(
 def random_erase(
     images_BCHW: torch.Tensor, generator: torch.Generator, probability: float, area: tuple[float, float] = (0.02, 0.25)
 ) -> torch.Tensor:
-    """Set one rectangle of some images to 0 (the training mean, after normalisation). Zhong et al. 2017.
+    """Set one rectangle of some images to 0 (the training mean, after normalisation), in place. Zhong et al. 2017.
 
     The rectangle covers a uniform share of the image within `area` and has an aspect between 1/3 and 3.
     """
@@ -114,7 +117,7 @@ def random_erase(
     width = (torch.sqrt(share / aspect) * W).round().clamp(1, W).long()
     kept_bHW = ~random_boxes(height, width, (H, W), generator).to(images_BCHW.device)
     chosen = chosen.to(images_BCHW.device)
-    return images_BCHW.index_copy(0, chosen, images_BCHW.index_select(0, chosen) * kept_bHW[:, None])
+    return images_BCHW.index_copy_(0, chosen, images_BCHW.index_select(0, chosen).mul_(kept_bHW[:, None]))
 
 
 def random_boxes(
