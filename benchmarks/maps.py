@@ -33,7 +33,7 @@ RESULTS_FILE = RESULTS / "maps.jsonl"
 GEO = DATA / "geo"
 SCHEMES = ("random", "blocked")
 SETTINGS = ["maps.folds=5", "maps.schemes=[random, blocked]"]
-# The blocks of SYSTEMS 7, as published baselines used them.
+# Blocks as published baselines used them.
 DATASETS = {
     "nz": ("nz_plant_richness.csv", ["data.label_column=richness", "maps.block=100"]),
     "south-america": ("south_america_plant_richness.csv", ["data.label_column=richness", "maps.block=3deg"]),

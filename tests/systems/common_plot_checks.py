@@ -1,4 +1,4 @@
-"""What every system of plots must do, whatever it is made of (DESIGN 10.3). A new one gets these by being registered.
+"""What every system of plots must do, whatever it is made of. A new one gets these by being registered.
 
 Each check takes `make`, which builds the system at the tiny size of its card: make(in_channels=7). What a system cannot
 do by its nature stands on its card, under the name of the check, with the reason. A system that looks at known plots

@@ -1,4 +1,4 @@
-"""Items of SYSTEMS 1.A and 1.G that belong to no single part: A3, A8, A9, A12, A14, G6, G7, G9."""
+"""What belongs to no single part of the models of text."""
 
 from __future__ import annotations
 
