@@ -58,8 +58,8 @@ def speed_rows(results: Path) -> tuple[list[str], list[list[str]]]:
 
 SPEED_TEXT = (
     "## Speed of a map\n\n`python benchmarks/map_speed.py`: all pixels of a patch at once, as `mirada map` does, "
-    "against a chip of 9 × 9 pixels cut for every pixel and called in batches. Six bands, one thread, random weights, in "
-    "turns in one process; medians and quartiles.\n\n"
+    "against a chip of 9 × 9 pixels cut for every pixel and called in batches. Six bands, one thread, random weights, "
+    "in turns in one process; medians and quartiles.\n\n"
 )
 
 MEMORY_COLUMNS = {
