@@ -34,3 +34,19 @@ def class_folders(tmp_path: Path) -> Path:
     for i in range(5):
         save_png(root / "dog" / f"{i}.png", 100 + i)
     return root
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    """A data set as `datasets` saves it."""
+    from tests.data.hugging_face_files import write_saved  # needs pyarrow
+
+    return write_saved(tmp_path / "saved")
+
+
+@pytest.fixture
+def hub(tmp_path: Path) -> Path:
+    """A data set as its hub keeps it."""
+    from tests.data.hugging_face_files import write_hub
+
+    return write_hub(tmp_path / "hub")

@@ -1,96 +1,30 @@
-"""Data sets as Hugging Face's `datasets` saves them and as its hub keeps them, written here with pyarrow alone."""
+"""Data sets of Hugging Face: layouts, columns, images."""
 
 from __future__ import annotations
 
-import io
-import json
 import pickle
 from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image
 from tests.data.conftest import noise
+from tests.data.hugging_face_files import (
+    CLASSES,
+    FEATURES,
+    IMAGE,
+    arrow_table,
+    cells,
+    images,
+    png,
+    pyarrow,
+    save_to_disk,
+    write_parquet,
+)
 
 from mirada.data import decode_image, inspect, load_images, make_split, open_images, open_source, read_header
 from mirada.data import packed as packing
 from mirada.errors import MiradaError
 from mirada.verbs.train import train
-
-pyarrow = pytest.importorskip("pyarrow")
-parquet = pytest.importorskip("pyarrow.parquet")
-
-CELL = pyarrow.struct([("bytes", pyarrow.binary()), ("path", pyarrow.string())])
-IMAGE = {"_type": "Image"}
-CLASSES = {"names": ["zebra", "ant", " bee "], "_type": "ClassLabel"}
-FEATURES = {"image": IMAGE, "label": CLASSES}
-
-
-def png(seed: int) -> bytes:
-    stream = io.BytesIO()
-    Image.fromarray(noise(seed)).save(stream, "PNG")
-    return stream.getvalue()
-
-
-def cells(seeds) -> list[dict]:
-    return [{"bytes": png(seed), "path": f"{seed}.png"} for seed in seeds]
-
-
-def arrow_table(columns: dict, features: dict | None):
-    """As `datasets` types and describes it."""
-    arrays = {
-        name: pyarrow.array(values, CELL) if values and isinstance(values[0], dict) else pyarrow.array(values)
-        for name, values in columns.items()
-    }
-    table = pyarrow.table(arrays)
-    if features is None:
-        return table
-    return table.replace_schema_metadata({"huggingface": json.dumps({"info": {"features": features}})})
-
-
-def images(start: int, count: int, labels: list | None = None) -> dict:
-    return {"image": cells(range(start, start + count)), "label": labels or [i % 3 for i in range(count)]}
-
-
-def write_parquet(path: Path, columns: dict, features: dict | None = FEATURES, rows_per_group: int = 4) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    parquet.write_table(arrow_table(columns, features), path, row_group_size=rows_per_group)
-    return path
-
-
-def save_to_disk(folder: Path, columns: dict, features: dict = FEATURES, shards: int = 1) -> Path:
-    """One Dataset: streams of record batches, a list of them, and what is known of the columns."""
-    folder.mkdir(parents=True)
-    table = arrow_table(columns, features)
-    names = [f"data-{number:05}-of-{shards:05}.arrow" for number in range(shards)]
-    size = -(-len(table) // shards)
-    for number, name in enumerate(names):
-        with pyarrow.OSFile(str(folder / name), "wb") as sink, pyarrow.ipc.new_stream(sink, table.schema) as writer:
-            writer.write_table(table.slice(number * size, size), max_chunksize=3)
-    state = {"_data_files": [{"filename": name} for name in names], "_fingerprint": "f00", "_split": None}
-    (folder / "state.json").write_text(json.dumps(state))
-    (folder / "dataset_info.json").write_text(json.dumps({"features": features}))
-    return folder
-
-
-@pytest.fixture
-def saved(tmp_path: Path) -> Path:
-    """A DatasetDict of 12, 6 and 6 images, the training ones in two files."""
-    folder = tmp_path / "saved"
-    save_to_disk(folder / "train", images(0, 12), shards=2)
-    save_to_disk(folder / "validation", images(100, 6))
-    save_to_disk(folder / "test", images(200, 6))
-    (folder / "dataset_dict.json").write_text(json.dumps({"splits": ["train", "validation", "test"]}))
-    return folder
-
-
-@pytest.fixture
-def hub(tmp_path: Path) -> Path:
-    """The same as a repository of the hub."""
-    for split, start, count in (("train", 0, 12), ("validation", 100, 6), ("test", 200, 6)):
-        write_parquet(tmp_path / "hub" / "data" / f"{split}-00000-of-00001.parquet", images(start, count))
-    (tmp_path / "hub" / "README.md").write_text("---\n---\n")
-    return tmp_path / "hub"
 
 
 def pixels_of(table, split: str | None = None) -> list[bytes]:
@@ -351,134 +285,6 @@ def test_table_goes_to_other_processes_without_its_images(saved):
     sent = pickle.dumps(table)
     assert len(sent) < 10_000
     assert pixels_of(pickle.loads(sent)) == pixels_of(table)
-
-
-# What can be wrong
-
-
-@pytest.mark.parametrize(
-    ("columns", "features", "options", "reason"),
-    [
-        ({"text": ["a", "b"], "label": [0, 1]}, {"label": CLASSES}, {}, "no column of images among text, label"),
-        (
-            {"image": cells([0, 1]), "mask": cells([2, 3]), "label": [0, 1]},
-            {"image": IMAGE, "mask": IMAGE, "label": CLASSES},
-            {},
-            r"several columns of images \(image, mask\); say which with data.path_column=image",
-        ),
-        (
-            {"image": cells([0, 1]), "width": [3, 4], "height": [5, 6]},
-            {"image": IMAGE},
-            {},
-            "no column of labels among image, width, height; name it one of label, class",
-        ),
-        ({"image": cells([0, 1])}, {"image": IMAGE}, {}, "no column of labels among image"),
-        (
-            {"image": cells([0, 1]), "fine": [0, 1], "coarse": [0, 1]},
-            {"image": IMAGE, "fine": CLASSES, "coarse": CLASSES},
-            {},
-            r"several columns of classes \(fine, coarse\); say which with data.label_column=fine",
-        ),
-        (images(0, 2, [0, 3]), FEATURES, {}, r"labels span 0..3 but there are 3 class names"),
-        (images(0, 2, [-1, -1]), FEATURES, {}, "no image has a label in label"),
-        (images(0, 2), FEATURES, {"label_column": "labl"}, "no column 'labl' .label."),
-        (images(0, 2), FEATURES, {"path_column": "img"}, "no column 'img' .image."),
-        (images(0, 2), FEATURES, {"task": "multi-label"}, "one class per image, so the task cannot be multi-label"),
-        (images(0, 2), FEATURES, {"image_root": "."}, "image_root has no meaning"),
-        (
-            {"image": cells([0, 1]), "tags": [[0], [3]]},
-            {"image": IMAGE, "tags": {"_type": "List", "feature": CLASSES}},
-            {},
-            r"row 2 has \[3\], expected numbers below 3",
-        ),
-        (
-            {"sound": cells([0, 1]), "label": [0, 1]},
-            {"sound": {"_type": "Audio"}, "label": CLASSES},
-            {},
-            "no column of images among sound, label",
-        ),
-    ],
-)
-def test_bad_columns(tmp_path, columns, features, options, reason):
-    folder = save_to_disk(tmp_path / "saved", columns, features)
-    file = write_parquet(tmp_path / "hub" / "data" / "train-00000-of-00001.parquet", columns, features)
-    for source in (folder, file.parent.parent):
-        with pytest.raises(MiradaError, match=reason):
-            open_source(source, **options)
-
-
-def test_unknown_split_names(saved, hub):
-    (saved / "test").rename(saved / "extra")
-    (saved / "dataset_dict.json").write_text(json.dumps({"splits": ["train", "validation", "extra"]}))
-    (hub / "data" / "test-00000-of-00001.parquet").rename(hub / "data" / "extra-00000-of-00001.parquet")
-    for source in (saved, hub):
-        with pytest.raises(MiradaError, match="the split 'extra' is neither train, validation nor test; rename it"):
-            open_source(source)
-    assert len(open_source(saved / "extra")) == 6
-
-
-def test_several_configurations(tmp_path):
-    for name in ("full", "small"):
-        write_parquet(tmp_path / name / "train-00000-of-00001.parquet", images(0, 6))
-    with pytest.raises(MiradaError, match=r"holds several data sets \(full, small\); give the folder of one"):
-        open_source(tmp_path)
-    assert len(open_source(tmp_path / "small")) == 6
-
-
-def test_splits_that_do_not_fit_together(hub):
-    file = hub / "data" / "test-00000-of-00001.parquet"
-    other = {"names": ["ant", "bee"], "_type": "ClassLabel"}
-    write_parquet(file, images(200, 6, [0, 1] * 3), {"image": IMAGE, "label": other})
-    with pytest.raises(MiradaError, match=r"test-00000-of-00001\.parquet: its classes differ"):
-        open_source(hub)
-    write_parquet(file, {"photo": cells(range(6)), "label": [0] * 6}, {"photo": IMAGE, "label": CLASSES})
-    with pytest.raises(MiradaError, match="has no column 'image', which other files have"):
-        open_source(hub)
-
-
-def test_damaged_files(saved, hub):
-    arrow, shard = saved / "train" / "data-00000-of-00002.arrow", hub / "data" / "train-00000-of-00001.parquet"
-    pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 7\n"
-    for source, file in ((saved, arrow), (hub, shard)):
-        whole = file.read_bytes()
-        for content, reason in (
-            (b"", f"{file.name}: not a readable"),
-            (b"hello, this is no table", "not a readable"),
-            (whole[: len(whole) // 2], "not a readable"),
-            (pointer, "Git LFS pointer .* `git lfs pull`"),
-        ):
-            file.write_bytes(content)
-            with pytest.raises(MiradaError, match=reason):
-                open_source(source)
-
-
-def test_incomplete_folders(saved):
-    (saved / "train" / "data-00001-of-00002.arrow").unlink()
-    with pytest.raises(MiradaError, match=r"data-00001-of-00002\.arrow is missing; copy the whole folder"):
-        open_source(saved)
-    (saved / "train" / "state.json").write_text(json.dumps({"_data_files": [], "_indices_files": ["i.arrow"]}))
-    with pytest.raises(MiradaError, match="chosen by an index"):
-        open_source(saved)
-    for content in ("[]", "{"):
-        (saved / "dataset_dict.json").write_text(content)
-        with pytest.raises(MiradaError, match="copy the whole folder again"):
-            open_source(saved)
-
-
-def test_unreadable_description(tmp_path):
-    table = arrow_table(images(0, 6), None).replace_schema_metadata({"huggingface": "{"})
-    parquet.write_table(table, tmp_path / "train-00000-of-00001.parquet")
-    with pytest.raises(MiradaError, match="what is written about its columns cannot be read"):
-        open_source(tmp_path)
-
-
-def test_without_pyarrow_it_is_said_what_to_install(saved, hub, monkeypatch):
-    packing._open_version.cache_clear()
-    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
-    monkeypatch.setitem(__import__("sys").modules, "pyarrow.parquet", None)
-    for source in (saved, hub):
-        with pytest.raises(MiradaError, match=r'needs pyarrow to be read; pip install "mirada\[parquet\]"'):
-            open_source(source)
 
 
 # Verbs
