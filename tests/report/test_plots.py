@@ -102,7 +102,8 @@ def test_numbers_are_those_of_the_files(folder, text):
             assert " ".join([*shown, decimal(scores["rae"]), decimal(scores["rse"])]) in said
             assert f"{decimal(model['moran']['value'])} (p " in said
         coverage = scheme["coverage"]
-        measured = [percent(coverage[key]) for key in ("promised", "blocks", "rows")]
+        assert f"{percent(coverage['promised'])} were promised" in said
+        measured = [percent(coverage[key]) for key in ("blocks", "rows")]
         assert " ".join([*measured, percent(min(coverage["per_fold"].values()))]) in said
         assert f"± {coverage['half_width']:.4g}" in said
 

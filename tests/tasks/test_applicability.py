@@ -135,6 +135,8 @@ def test_importance_is_of_layers_that_the_model_uses():
     assert importance[1] == pytest.approx(2 * 4, rel=0.25)  # twice the variance of 2 x
     assert importance[3] == pytest.approx(2, rel=0.4)
     assert np.array_equal(layers, before) and len(importance) == 4
+    misled = permutation_importance(predict, layers, -predict(layers))
+    assert misled[1] < 0 and misled[[0, 2]].tolist() == [0, 0]
 
 
 def test_unfit_training_samples_are_named():

@@ -121,9 +121,9 @@ class Applicability:
 def permutation_importance(
     predict: Predict, layers_NLHW: np.ndarray, targets_N: np.ndarray, *, repeats: int = 3, seed: int = 0
 ) -> np.ndarray:
-    """(L − 1,) by how much the squared error grows when a layer is shuffled among rows, at least 0; location is last.
+    """(L − 1,) by how much the squared error grows when a layer is shuffled among rows; location is last.
 
-    Chips are shuffled whole, longitude and latitude together.
+    Below 0 the layer misled the model in these rows. Chips are shuffled whole, longitude and latitude together.
     """
     generator = np.random.default_rng(seed)
     num_layers = layers_NLHW.shape[1]
@@ -135,7 +135,7 @@ def permutation_importance(
             shuffled_NLHW = layers_NLHW.copy()
             shuffled_NLHW[:, layers] = layers_NLHW[generator.permutation(len(layers_NLHW))][:, layers]
             grown += np.square(predict(shuffled_NLHW) - targets_N).mean() - error
-        importance.append(max(grown / repeats, 0.0))
+        importance.append(grown / repeats)
     return np.array(importance)
 
 

@@ -167,7 +167,8 @@ def _write_applicability(folder: RunFolder, prepared: PreparedPlots, rows: list[
 
     layers = prepared.layers_NLHW.numpy()
     held_out = prepared.split.test[:IMPORTANCE_ROWS]
-    weights = permutation_importance(predict, layers[held_out], prepared.plots.targets_N[held_out])
+    importance = permutation_importance(predict, layers[held_out], prepared.plots.targets_N[held_out])
+    weights = importance.clip(min=0)
     try:
         area = Applicability.fit(
             middle_pixel(layers)[train],
@@ -178,7 +179,7 @@ def _write_applicability(folder: RunFolder, prepared: PreparedPlots, rows: list[
         found["no_applicability"] = str(reason)
         return
     found["importance"] = {
-        **dict(zip(_layer_names(prepared), (float(f"{w:.6g}") for w in weights), strict=True)),
+        name: float(f"{growth:.6g}") for name, growth in zip(_layer_names(prepared), importance, strict=True)
     }
     found["applicability_threshold"] = area.threshold
     arrays = {name: np.ascontiguousarray(array) for name, array in area.to_arrays().items()}
