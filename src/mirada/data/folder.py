@@ -17,11 +17,11 @@ def read_folder(root: Path, source: str) -> ImageTable:
     """root/<class>/**/*.jpg, or root/<train|val|test>/<class>/**/*.jpg; a lone outer folder is stepped through."""
     notes: list[str] = []
     root = _step_through(root)
-    split_folders = _split_folders(root)
+    divided = split_folders(root)
     paths: list[Path] = []
     names: list[str] = []
     splits: list[str] = []
-    for split, folder in split_folders or [("", root)]:
+    for split, folder in divided or [("", root)]:
         classes = [child for child in folders_in(folder) if has_images(child)]
         loose = images_directly_in(folder)
         if loose:
@@ -44,7 +44,7 @@ def read_folder(root: Path, source: str) -> ImageTable:
         targets=labels.targets,
         class_names=labels.class_names,
         paths=tuple(map(str, paths)),
-        splits=np.array(splits) if split_folders else None,
+        splits=np.array(splits) if divided else None,
         notes=tuple(notes),
     )
 
@@ -96,7 +96,7 @@ def _step_through(root: Path) -> Path:
     return root
 
 
-def _split_folders(root: Path) -> list[tuple[str, Path]]:
+def split_folders(root: Path) -> list[tuple[str, Path]]:
     """[('train', root/training), ('test', root/test)], or nothing unless there is train and one more."""
     found = [(canonical_split(child.name), child) for child in folders_in(root)]
     named = [(split, child) for split, child in found if split is not None]

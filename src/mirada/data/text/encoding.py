@@ -24,10 +24,15 @@ _MARKS = (
 
 def read_text(path: Path) -> str:
     """All of a file, which must hold something."""
-    text = _decoded(_read_bytes(path), path)
+    text = text_of(path)
     if not text.strip():
         raise MiradaError(f"{path}: the file is empty, expected text.")
     return text
+
+
+def text_of(path: Path) -> str:
+    """All of a file, which may be empty."""
+    return _decoded(_read_bytes(path), path)
 
 
 def peek_text(path: Path) -> str | None:

@@ -99,8 +99,8 @@ def layout_of_folder(folder: Path, task: str | None) -> Layout:
         raise MiradaError(f"{folder}: holds several data sets ({names}); give the file of one.")
     if not chosen:
         raise MiradaError(
-            f"{folder}: no text here; expected .txt files, tables ({', '.join(TABLES)}) or parallel files such as "
-            "train.en and train.es."
+            f"{folder}: no text here; expected .txt files, a folder of them for every class, tables "
+            f"({', '.join(TABLES)}) or parallel files such as train.en and train.es."
         )
     layout = chosen[0]
     used = {file for part in layout.parts for file in (part.file, part.target)}

@@ -11,6 +11,7 @@ from mirada.data.discover import has_images
 from mirada.data.hugging_face import holds_images
 from mirada.data.idx import is_idx
 from mirada.data.tabular import read_splits
+from mirada.data.text.class_folders import NAMES, class_folders, read_class_folders
 from mirada.data.text.column_names import languages_in
 from mirada.data.text.columns import Roles, TextColumns, find_roles, looks_like_text
 from mirada.data.text.encoding import read_text
@@ -46,7 +47,7 @@ def is_text(source: str | os.PathLike) -> bool:
         return False
     found = plain_files(files) or any(map(counterparts, files))
     tables = (file for file in files if ending(file) in TABLES)
-    return bool(found or any(map(_is_text_table, tables))) and not has_images(path)
+    return bool(found or any(map(_is_text_table, tables)) or class_folders(path)) and not has_images(path)
 
 
 def open_text(
@@ -63,7 +64,8 @@ def open_text(
     """Read a source of text; what is not given is inferred, and noted.
 
     source: plain text (.txt, .md, or a folder of them), a table of two texts or of a text and a label (.tsv, .csv,
-            .jsonl, .parquet), one of two parallel files, or a folder of one of these; .gz too, but for Parquet.
+            .jsonl, .parquet), one of two parallel files, a folder of one of these, or a folder with a folder of .txt
+            files for every class; .gz too, but for Parquet.
             Of files named after splits (train, dev, test) the training file, or the folder, stands for all.
     task:   'translate', 'classify', 'generate', 'fill' or 'embed': decides where the files leave it open.
     target: the other one of two parallel files: its path, or how its name ends ('es').
@@ -78,6 +80,9 @@ def open_text(
         if choice.given or task not in (None, "translate"):
             raise MiradaError(f"{name}: target is for parallel files to translate, without columns; leave one out.")
         layout = layout_of_parallel(path, os.fspath(target))
+    elif path.is_dir() and not choice.given and task in (None, "classify") and class_folders(path):
+        cells, notes = read_class_folders(path)
+        return labelled_table(name, cells, NAMES, notes)
     elif path.is_dir():
         layout = layout_of_folder(path, task)
     else:
