@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from mirada import systems
 from mirada.config.schema import Config, DataConfig, MapsConfig
+from mirada.core.position.geographic import EARTH_KM
 from mirada.data.batches import Batch
 from mirada.data.geo.batches import PlotBatches, layers_of, plot_evaluation
 from mirada.data.geo.blocks import auto_block_km, block_km, blocks_of
@@ -35,7 +36,6 @@ from mirada.train.folder import RunFolder
 from mirada.verbs.judging import AnsweredByRow
 from mirada.verbs.maps.among import AmongPlots
 
-EARTH_KM = 6371.0
 EVALUATION_BATCH = 256
 
 
