@@ -165,6 +165,27 @@ def test_derived_patch_size(size, patch):
     assert model.grid(torch.empty(1, 1, *size)) == (-(-size[0] // patch), -(-size[1] // patch))
 
 
+@pytest.mark.parametrize(
+    ("size", "patch", "first"),
+    [
+        *(((13, 11), 4, (4, 2)), ((28, 28), 8, (4, 2)), ((48, 31), 8, (4, 2)), ((49, 49), 16, (4, 2))),
+        *(((96, 96), 16, (4, 2)), ((97, 128), 32, (8, 4)), ((224, 224), 64, (16, 8))),
+    ],
+)
+def test_pooled_stem_costs_what_a_small_image_costs(size, patch, first):
+    """Few tokens, three stages at most, and the rest is the stride of the first convolution."""
+    arguments = {"image_size": size, "in_channels": 2, "num_classes": 3, "dim": 32, "depth": 1, "num_heads": 2}
+    model = create("vit", "nano", stem="pooled", patch_size=None, **arguments)
+    convolution = model.patches.first[0]
+    assert (model.patch_size, convolution.kernel_size[0], convolution.stride[0]) == (patch, *first)
+    assert len(model.patches.stages) <= 3
+    padded = torch.zeros(1, 2, *(-(-side // patch) * patch for side in size))
+    tokens_BND, grid = model.patches(padded)
+    assert grid == model.grid(torch.empty(1, 2, *size))
+    assert tokens_BND.shape == (1, grid[0] * grid[1], 32)
+    assert grid[0] * grid[1] <= 36
+
+
 @pytest.mark.parametrize("stem", ["linear", "conv"])
 def test_remainder_is_a_choice(stem):
     small = {"image_size": (16, 16), "in_channels": 2, "num_classes": 3, "dim": 8, "depth": 1, "num_heads": 2}

@@ -101,7 +101,7 @@ class Residual(nn.Module):
 def convolution(
     in_channels: int, out_channels: int, stride: int = 1, pool: bool = False, size: int = 3
 ) -> nn.Sequential:
-    conv = nn.Conv2d(in_channels, out_channels, size, stride, padding=1, bias=False)
+    conv = nn.Conv2d(in_channels, out_channels, size, stride, padding=max(1, (size - stride) // 2), bias=False)
     nn.init.kaiming_normal_(conv.weight)
     halving = [nn.MaxPool2d(2, ceil_mode=True)] if pool else []
     return nn.Sequential(conv, *halving, nn.BatchNorm2d(out_channels), nn.ReLU())

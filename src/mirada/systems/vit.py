@@ -53,6 +53,7 @@ Stem = Callable[[int, int, int], nn.Module]  # in_channels, dim, patch_size
 Make = Callable[[], Any]
 REMAINDERS: dict[str, Remainder] = {"pad": "pad", "crop": "crop", "refuse": "refuse"}
 MAX_DERIVED_TOKENS = 100  # 28 px → 7 × 7, 32 and 64 px → 8 × 8: what two cores can train
+MAX_POOLED_TOKENS = 36  # 28, 32, 64 and 128 px → 4 × 4: the convolutions in front have seen what is near
 
 
 @register(
@@ -87,7 +88,8 @@ MAX_DERIVED_TOKENS = 100  # 28 px → 7 × 7, 32 and 64 px → 8 × 8: what two 
 class ViT(nn.Module):
     """Logits (B, num_classes) of images (B, in_channels, height, width), at any height and width.
 
-    patch_size   pixels of a patch's side; None: the power of two that gives at most 100 patches at `image_size`
+    patch_size   pixels of a patch's side; None: the power of two that gives at most 100 patches at `image_size`, or at
+                 most 36 with the stem "pooled"
     stem         "linear": one matrix for all patches; "shifted": patches with their surroundings; "conv": 3×3
                  convolutions with stride 2; "pooled": the first stages of `cnn`, with pooling and residuals
     position     "learned" (interpolated at other sizes), "sinusoidal", "rotary", "none"
@@ -127,7 +129,8 @@ class ViT(nn.Module):
         super().__init__()
         if not 0 < patch_keep <= 1:
             raise MiradaError(f"patch_keep={patch_keep}: must be above 0 and at most 1")
-        self.patch_size = derived_patch_size(as_size(image_size)) if patch_size is None else patch_size
+        most = MAX_POOLED_TOKENS if stem == "pooled" else MAX_DERIVED_TOKENS
+        self.patch_size = derived_patch_size(as_size(image_size), most) if patch_size is None else patch_size
         self.remainder: Remainder = one_of("remainder", remainder, REMAINDERS)
         self.patch_keep = patch_keep
         self.num_extra = 1 if pooling == "class" else 0
@@ -200,10 +203,10 @@ class ViT(nn.Module):
         return self.pooling(self.encoder(self.dropout(x_BND), places=places))
 
 
-def derived_patch_size(image_size: Size) -> int:
-    """The smallest power of two that cuts the image into at most 100 patches."""
+def derived_patch_size(image_size: Size, most: int = MAX_DERIVED_TOKENS) -> int:
+    """The smallest power of two that cuts the image into at most so many patches."""
     patch = 1
-    while -(-image_size[0] // patch) * -(-image_size[1] // patch) > MAX_DERIVED_TOKENS:
+    while -(-image_size[0] // patch) * -(-image_size[1] // patch) > most:
         patch *= 2
     return patch
 
@@ -217,17 +220,21 @@ def conv_stem(in_channels: int, dim: int, patch_size: int) -> ConvStem:
 
 
 class PooledStem(nn.Module):
-    """4×4 convolutions with stride 2, then a stage of `cnn` for each further halving, twice as wide up to D; 1×1 to D.
+    """2s×2s convolutions with stride s, then up to three stages of `cnn` that halve, twice as wide up to D; 1×1 to D.
 
-    A small CNN without its last stage stands in front of attention, as in compact transformers (Hassani 2021).
+    A small CNN without its last stage stands in front of attention, as in compact transformers (Hassani 2021). With
+    three stages it starts at half the width, and patches above 16 px take a larger stride: the cost stays that of a
+    small image.
     """
 
     def __init__(self, in_channels: int, dim: int, patch_size: int) -> None:
         super().__init__()
-        widths = [min(dim, max(3 * dim // 8, 8) << layer) for layer in range(max(1, halvings(patch_size)))]
-        stride, size = (2, 4) if patch_size > 1 else (1, 3)
+        num_stages = min(3, max(0, halvings(patch_size) - 1))
+        first = max(3 * dim // (16 if num_stages == 3 else 8), 8)
+        widths = [min(dim, first << layer) for layer in range(1 + num_stages)]
+        stride = patch_size >> num_stages
         stages = [stage(before, width, depth=1) for before, width in itertools.pairwise(widths)]
-        self.first = convolution(in_channels, widths[0], stride, size=size)
+        self.first = convolution(in_channels, widths[0], stride, size=max(3, 2 * stride))
         self.stages = nn.Sequential(*stages)
         self.projection = nn.Conv2d(widths[-1], dim, 1)
 
