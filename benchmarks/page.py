@@ -1,4 +1,5 @@
-"""Write docs/measured.md, and the pictures of docs/train.md, from the results files: `python benchmarks/page.py`.
+"""Write docs/measured.md, the pictures of docs/train.md and the scores in the presets, all from the results files:
+`python benchmarks/page.py`.
 
 No number in them is typed by hand.
 """
@@ -16,11 +17,13 @@ from benchmarks.curves import draw_all
 from benchmarks.page_compared import systems_text, transfer_text
 from benchmarks.page_maps import MEMORY_TEXT, SPEED_TEXT, maps_rows, maps_text, memory_rows, speed_rows
 from benchmarks.page_text import text_sections
+from benchmarks.preset_scores import with_scores
 from benchmarks.small_data_table import Group, read_groups
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
 DOCS = ROOT / "docs"
+PRESETS = ROOT / "src" / "mirada" / "config" / "presets"
 # Around the pictures in docs/train.md.
 BEGIN, END = "<!-- pictures of benchmarks/page.py -->", "<!-- end of pictures -->"
 
@@ -235,7 +238,10 @@ def with_pictures(text: str) -> str:
 def main() -> None:
     (DOCS / "measured.md").write_text(page())
     (DOCS / "train.md").write_text(with_pictures((DOCS / "train.md").read_text()))
-    sys.stdout.write(f"Written: {DOCS / 'measured.md'}, and the pictures of {DOCS / 'train.md'}\n")
+    groups = read_groups(RESULTS / "small_data.jsonl")
+    for file in sorted(PRESETS.glob("*.yaml")):
+        file.write_text(with_scores(file.read_text(), file.stem, groups))
+    sys.stdout.write(f"Written: {DOCS / 'measured.md'}, the pictures of {DOCS / 'train.md'}, the scores in {PRESETS}\n")
 
 
 if __name__ == "__main__":

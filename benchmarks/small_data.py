@@ -95,13 +95,16 @@ CONTENDERS = {
     "cnn-mini": ["system.name=cnn", "system.size=mini", *CNN],
     "cnn-base": ["system.name=cnn", "system.size=base", *CNN],
 }
+COMPARED = list(CONTENDERS)
+# Of images enlarged to the size of the pets, whom benchmarks/transfer.py passes on what is learned.
+CONTENDERS["preset-64"] = ["data.image_size=[64,64]", "system.arguments.patch_size=16"]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=5.0)
     parser.add_argument("--datasets", nargs="+", default=list(DATASETS), choices=list(DATASETS))
-    parser.add_argument("--contenders", nargs="+", default=list(CONTENDERS), choices=list(CONTENDERS))
+    parser.add_argument("--contenders", nargs="+", default=COMPARED, choices=COMPARED)
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--at-once", type=int, default=2, help="trainings at a time, one thread each")
     parser.add_argument("--calibrate", action="store_true", help="time the steps and stop")

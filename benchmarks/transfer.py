@@ -6,8 +6,9 @@
     python benchmarks/transfer.py --table          only print what there is
     python benchmarks/transfer.py --try 3          three steps each, in folders of its own
 
-fine-tuning   The preset medium-data learns CIFAR-10 for 20 minutes. On Pets at 64 px the same system starts from these
-              weights (`mirada train --from`), or from scratch, with the preset small-data; both have 5 minutes.
+fine-tuning   The preset medium-data learns CIFAR-10, enlarged to 64 px, for 20 minutes. On Pets at that size the same
+              system starts from these weights (`mirada train --from`), or from scratch, with the preset small-data;
+              both have 5 minutes.
 distillation  A CNN (cnn:micro, the best of benchmarks/small_data.py) learns CIFAR-10 for 20 minutes and teaches a small
               DeiT, by its answers (hard) or its shares (soft). All students have 5 minutes: as the teacher looks at
               every batch too, a student with a teacher gets fewer steps than one without.
@@ -34,7 +35,7 @@ from mirada.config.load import load_config
 from mirada.train.folder import RunFolder
 from mirada.verbs.train import resume, train
 
-GIVERS = {"pretrained": "preset", "teacher": "cnn-micro"}  # contenders of the small-data table on CIFAR-10
+GIVERS = {"pretrained": "preset-64", "teacher": "cnn-micro"}  # contenders of benchmarks/small_data.py on CIFAR-10
 FINE_TUNING = ("data.val=0.1", "data.image_size=[64,64]", "train.evaluations=10")
 DISTILLATION = ("data.val=0.05", "train.evaluations=10")
 
@@ -87,9 +88,9 @@ def open_places(is_tried: bool) -> Places:
 
 def measurements(places: Places, budget: Budget) -> dict[str, Measurement]:
     pretrained, teacher = (shlex.quote(str(places.giver(role).path)) for role in GIVERS)
-    # Of the preset for little data; the checkpoint brings that of the preset for more.
-    same_system = "system.arguments.drop_path=0.1"
-    pets = ("scratch: preset", f"fine-tuned: preset start={pretrained} {same_system}")
+    # Of the preset for little data, written out; the checkpoint brings that of the preset for more.
+    same_system = "system.arguments.drop_path=0.1 system.arguments.patch_size=16"
+    pets = (f"scratch: preset {same_system}", f"fine-tuned: preset start={pretrained} {same_system}")
     students = (
         "no teacher: deit:micro",
         f"hard: deit:micro distil.teacher={teacher}",

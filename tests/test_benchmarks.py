@@ -46,6 +46,7 @@ def places(tmp_path: Path, monkeypatch) -> tuple[Path, Path]:
     (docs / "train.md").write_text(f"before\n\n{page.BEGIN}\n{page.END}\n\nafter\n")
     monkeypatch.setattr(page, "RESULTS", results)
     monkeypatch.setattr(page, "DOCS", docs)
+    monkeypatch.setattr(page, "PRESETS", tmp_path / "presets")
     return results, docs
 
 
@@ -111,6 +112,21 @@ def test_pictures_go_into_both_pages_and_twice_changes_nothing(places):
     assert b"| cifar10 | 5 | preset | 1,234,567 | 7 | 50.00" in written["measured.md"]
     page.main()
     assert written == {path.name: path.read_bytes() for path in docs.rglob("*.*") if path.is_file()}
+
+
+def test_scores_go_into_the_preset_that_reached_them_once(places):
+    results, _ = places
+    write_jobs(results, [job("preset", 0, accuracy=0.8), job("preset", 0, minutes=20), job("tutorial", 0)])
+    page.PRESETS.mkdir()
+    for name in ("medium-data", "small-data"):
+        (page.PRESETS / f"{name}.yaml").write_text("# a command\n# a sentence\nsystem:\n  name: vit  # a word\n")
+    page.main()
+    page.main()
+    assert (page.PRESETS / "medium-data.yaml").read_text() == (
+        "# a command\n# a sentence\n# Measured: CIFAR-10 80.00 % in 5 minutes\n"
+        "# Measured: CIFAR-10 50.00 % in 20 minutes\nsystem:\n  name: vit  # a word\n"
+    )
+    assert "Measured" not in (page.PRESETS / "small-data.yaml").read_text()
 
 
 def test_without_results_the_pages_have_no_pictures(places):
