@@ -166,8 +166,12 @@ def test_a_file_grows_beside_and_takes_its_name_when_it_is_whole(tmp_path):
 
 def test_stopping_a_growing_file_leaves_what_is_finished(tmp_path, capsys):
     partial = tmp_path / "out.txt.partial"
-    with pytest.raises(KeyboardInterrupt):
-        grow(tmp_path / "out.txt", ["uno"], lambda: signal.raise_signal(signal.SIGINT))
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # tests in the background ignore it
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            grow(tmp_path / "out.txt", ["uno"], lambda: signal.raise_signal(signal.SIGINT))
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert partial.read_text() == "uno\n" and not (tmp_path / "out.txt").exists()
     assert f"the lines that are finished are in {partial}" in capsys.readouterr().err
 
