@@ -97,7 +97,7 @@ CONTENDERS = {
 }
 COMPARED = list(CONTENDERS)
 # Of images enlarged to the size of the pets, whom benchmarks/transfer.py passes on what is learned.
-CONTENDERS["preset-64"] = ["data.image_size=[64,64]", "system.arguments.patch_size=16"]
+CONTENDERS["preset-64"] = ["data.image_size=[64,64]"]
 
 
 def main() -> None:

@@ -88,9 +88,9 @@ def open_places(is_tried: bool) -> Places:
 
 def measurements(places: Places, budget: Budget) -> dict[str, Measurement]:
     pretrained, teacher = (shlex.quote(str(places.giver(role).path)) for role in GIVERS)
-    # Of the preset for little data, written out; the checkpoint brings that of the preset for more.
-    same_system = "system.arguments.drop_path=0.1 system.arguments.patch_size=16"
-    pets = (f"scratch: preset {same_system}", f"fine-tuned: preset start={pretrained} {same_system}")
+    # Of the preset for little data; the checkpoint brings that of the preset for more.
+    same_system = "system.arguments.drop_path=0.1"
+    pets = ("scratch: preset", f"fine-tuned: preset start={pretrained} {same_system}")
     students = (
         "no teacher: deit:micro",
         f"hard: deit:micro distil.teacher={teacher}",

@@ -12,9 +12,10 @@ from mirada.data.text.layout import plain_files, visible_files
 from mirada.data.text.rows import Cells
 
 NAMES = "text", "folder"
+Found = dict[str, list[tuple[str, list[Path]]]]
 
 
-def class_folders(folder: Path) -> dict[str, list[tuple[str, list[Path]]]]:
+def class_folders(folder: Path) -> Found:
     """By split ('' where there are none) the classes and their files; empty unless there are two classes."""
     found = {
         split: [(clean_name(child.name), texts) for child in folders_in(root) if (texts := _texts_in(child))]
@@ -24,13 +25,13 @@ def class_folders(folder: Path) -> dict[str, list[tuple[str, list[Path]]]]:
     return found if len(classes) > 1 else {}
 
 
-def read_class_folders(folder: Path) -> tuple[Cells, tuple[str, ...]]:
-    """Every file is one text, whatever lines it has."""
+def read_class_folders(folder: Path, found: Found) -> tuple[Cells, tuple[str, ...]]:
+    """Every file of what class_folders found is one text, whatever lines it has."""
     texts: list[str] = []
     classes: list[str] = []
     places: list[str] = []
     splits: list[str] = []
-    for split, named in class_folders(folder).items():
+    for split, named in found.items():
         for name, files in named:
             texts += [text_of(file).strip() for file in files]
             classes += [name] * len(files)

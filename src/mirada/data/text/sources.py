@@ -47,7 +47,7 @@ def is_text(source: str | os.PathLike) -> bool:
         return False
     found = plain_files(files) or any(map(counterparts, files))
     tables = (file for file in files if ending(file) in TABLES)
-    return bool(found or any(map(_is_text_table, tables)) or class_folders(path)) and not has_images(path)
+    return not has_images(path) and bool(found or any(map(_is_text_table, tables)) or class_folders(path))
 
 
 def open_text(
@@ -80,8 +80,8 @@ def open_text(
         if choice.given or task not in (None, "translate"):
             raise MiradaError(f"{name}: target is for parallel files to translate, without columns; leave one out.")
         layout = layout_of_parallel(path, os.fspath(target))
-    elif path.is_dir() and not choice.given and task in (None, "classify") and class_folders(path):
-        cells, notes = read_class_folders(path)
+    elif path.is_dir() and not choice.given and task in (None, "classify") and (found := class_folders(path)):
+        cells, notes = read_class_folders(path, found)
         return labelled_table(name, cells, NAMES, notes)
     elif path.is_dir():
         layout = layout_of_folder(path, task)
