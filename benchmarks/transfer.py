@@ -2,15 +2,15 @@
 
     python benchmarks/transfer.py --calibrate      only time the steps of all, in turns, on an idle machine
     python benchmarks/transfer.py                  everything that is missing: 20 minutes for the two that pass on
-                                                   what they learned, 5 for those that take it up, 3 seeds
+                                                   what they learned, 3 for those that take it up, 3 seeds
     python benchmarks/transfer.py --table          only print what there is
     python benchmarks/transfer.py --try 3          three steps each, in folders of its own
 
 fine-tuning   The preset medium-data learns CIFAR-10, enlarged to 64 px, for 20 minutes. On Pets at that size the same
               system starts from these weights (`mirada train --from`), or from scratch, with the preset small-data;
-              both have 5 minutes.
+              both have 3 minutes.
 distillation  A CNN (cnn:micro, the best of benchmarks/small_data.py) learns CIFAR-10 for 20 minutes and teaches a small
-              DeiT, by its answers (hard) or its shares (soft). All students have 5 minutes: as the teacher looks at
+              DeiT, by its answers (hard) or its shares (soft). All students have 3 minutes: as the teacher looks at
               every batch too, a student with a teacher gets fewer steps than one without.
 
 Trainings are kept in benchmarks/runs/ and continued where they stopped, numbers in benchmarks/results/transfer.json.
@@ -55,7 +55,7 @@ class Places:
 
 def main(words: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=5.0, help="of those that take up what was learned")
+    parser.add_argument("--minutes", type=float, default=3.0, help="of those that take up what was learned")
     parser.add_argument("--giver-minutes", type=float, default=20.0, help="of the two that pass it on")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--at-once", type=int, default=2, help="trainings at a time, one thread each")

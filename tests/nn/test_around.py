@@ -1,4 +1,4 @@
-"""Pixels that look around: a chip by all pairs, a raster by tiles, the same numbers."""
+"""Pixels that look around: by all pairs and by tiles, the same numbers."""
 
 from __future__ import annotations
 
@@ -33,17 +33,18 @@ def test_a_radius_is_lost_on_each_side(layer):
 def test_all_pairs_and_tiles_give_the_same(layer, monkeypatch):
     x, valid = pixels()
     x.requires_grad_()
+    monkeypatch.setattr(around, "TILE", 16)
     by_pairs = layer(x, valid)
     (gradient,) = torch.autograd.grad(by_pairs.square().sum(), x)
-    monkeypatch.setattr(around, "FEW_PIXELS", 0)
+    monkeypatch.setattr(around, "TILE", 4)
     by_tiles = layer(x, valid)
     torch.testing.assert_close(by_tiles, by_pairs)
     torch.testing.assert_close(torch.autograd.grad(by_tiles.square().sum(), x)[0], gradient)
 
 
-@pytest.mark.parametrize("few", [0, around.FEW_PIXELS])
-def test_pixels_without_data_are_seen_by_nobody(layer, monkeypatch, few):
-    monkeypatch.setattr(around, "FEW_PIXELS", few)
+@pytest.mark.parametrize("tile", [2, 4, 16])
+def test_pixels_without_data_are_seen_by_nobody(layer, monkeypatch, tile):
+    monkeypatch.setattr(around, "TILE", tile)
     x, valid = pixels()
     changed = x.masked_fill(~valid[..., None], 100.0)
     inner = layer.inner(valid)

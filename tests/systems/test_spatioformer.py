@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from mirada.core import Mask, record
+from mirada.core.kernels import distances
 from mirada.errors import MiradaError
 from mirada.nn.windows_of_layers import windows_of
 from mirada.systems import Spatioformer, card, spatioformer
@@ -54,7 +55,8 @@ def test_a_map_in_parts_is_the_same(monkeypatch):
     model, raster = small(), places(2, (9, 12))
     at_once = model.dense(raster)
     assert at_once.shape == (2, MEMBERS, 2, 3, 6)
-    monkeypatch.setattr(spatioformer, "PLACES_AT_ONCE", 5)
+    monkeypatch.setattr(distances, "QUERIES_AT_ONCE", 5)
+    monkeypatch.setattr(spatioformer, "PLOTS_AT_ONCE", 5)
     torch.testing.assert_close(model.dense(raster), at_once, **CLOSE)
     before = model.keys_MPD.clone()
     model.remember(layers(PLOTS, BANDS, COVARIATES, (SIDE, SIDE), seed=3), targets())
@@ -115,11 +117,11 @@ def test_a_prediction_is_a_mean_of_what_is_known_and_its_variance():
     model, given = small(), places()
     with record(model, layers=["attend"]) as maps:
         outputs = model(given)
-    alpha_MHNP = maps["attend"]
-    assert alpha_MHNP.shape == (MEMBERS, 2, len(given), PLOTS)
-    torch.testing.assert_close(alpha_MHNP.sum(-1), torch.ones(MEMBERS, 2, len(given)))
-    mean_NM = (alpha_MHNP.mean(1) @ targets()).T
-    square_NM = (alpha_MHNP.mean(1) @ targets().square()).T
+    alpha_M1NP = maps["attend"]
+    assert alpha_M1NP.shape == (MEMBERS, 1, len(given), PLOTS)
+    torch.testing.assert_close(alpha_M1NP.sum(-1), torch.ones(MEMBERS, 1, len(given)))
+    mean_NM = (alpha_M1NP[:, 0] @ targets()).T
+    square_NM = (alpha_M1NP[:, 0] @ targets().square()).T
     torch.testing.assert_close(outputs, torch.stack([mean_NM, (square_NM - mean_NM.square()).log()], -1), **CLOSE)
 
 

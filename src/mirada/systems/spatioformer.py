@@ -32,16 +32,15 @@ from mirada.core import (
     Sphere,
     Waves,
 )
-from mirada.core.heads import split
 from mirada.nn.around import LookAround
 from mirada.nn.mlp import MLP
 from mirada.nn.residual import pre_norm
 from mirada.nn.windows_of_layers import halo_of, require_chips
 from mirada.systems.registry import Card, one_of, register
 
-PLACES_AT_ONCE = 128  # of a raster: their weights on all plots stay near the processor
+PLOTS_AT_ONCE = 128  # whose chips are looked at, to be kept
 SMALLEST_VARIANCE = 1e-2  # of standardised targets
-SHARPNESS = 5.0  # at first a place sees a few dozen plots; from all of them it takes long to learn to choose
+SHARPNESS = 2.5  # at first a place sees a few dozen plots; from all of them it takes long to learn to choose
 
 
 class Tower(nn.Module):
@@ -113,7 +112,7 @@ def _head(num_outputs: int) -> nn.Linear:
             "score": "scaled dot around a place; distance to plots",
             "neighbours": "grid around a place; plots that are not near by",
             "position": "bias table around a place; sphere, waves in km, or the paper's",
-            "heads": "concatenated; averaged",
+            "heads": "concatenated around a place; one to plots, in each member",
         },
         sizes={"small": {"dim": 32, "num_heads": 4}, "large": {"dim": 64, "num_heads": 8}},
         default_size="small",
@@ -157,7 +156,7 @@ class Spatioformer(nn.Module):
             "none": lambda: None,
         }
         encoder = one_of("location", location, encoders)
-        self.halo, self.num_heads, self.chip_size = halo_of(chip_size), num_heads, chip_size
+        self.halo, self.chip_size = halo_of(chip_size), chip_size
         self.num_layers = in_channels + num_covariates + 2
         radii = [len(part) for part in torch.arange(self.halo).tensor_split(depth) if len(part)]
 
@@ -168,7 +167,7 @@ class Spatioformer(nn.Module):
         self.towers = nn.ModuleList(
             Tower(in_channels, num_covariates, radii, dim, num_heads, located(), dropout) for _ in range(members)
         )
-        self.attend = Attend(Distance(num_heads, SHARPNESS))
+        self.attend = Attend(Distance(sharpness=SHARPNESS))
         self.head = _head(num_outputs - 1) if num_outputs > 1 else None
         self.keys_MPD: Tensor
         self.known_P: Tensor
@@ -183,8 +182,7 @@ class Spatioformer(nn.Module):
     def dense(self, layers_BLHW: Tensor) -> Tensor:
         """(B, M, T, h, w): the output for every pixel whose chip lies inside."""
         z_MBhwD = self.embed(layers_BLHW)
-        places = z_MBhwD.flatten(1, 3).split(PLACES_AT_ONCE, dim=1)
-        outputs = torch.cat([self.look(z_MND, self.keys_MPD, self.known_P) for z_MND in places])
+        outputs = self.look(z_MBhwD.flatten(1, 3), self.keys_MPD, self.known_P)
         return outputs.unflatten(0, z_MBhwD.shape[1:4]).permute(0, 3, 4, 1, 2)
 
     def embed(self, layers_BLHW: Tensor) -> Tensor:
@@ -193,13 +191,14 @@ class Spatioformer(nn.Module):
 
     def look(self, z_MND: Tensor, keys_MPD: Tensor, known_P: Tensor, neighbours: Neighbours | None = None) -> Tensor:
         """(N, M, T) from what is known of the plots that a place may look at."""
-        q, k = split(z_MND, self.num_heads), split(keys_MPD, self.num_heads)
+        q_M1ND, k_M1PD = z_MND[:, None], keys_MPD[:, None]
         is_known_P = known_P.isfinite()
         valid_MP = None if is_known_P.all() else is_known_P.expand(len(keys_MPD), -1)
         y_P = known_P.nan_to_num()
         v_P2 = torch.stack([y_P, y_P.square()], dim=-1)
-        seen_MHN2 = self.attend(q, k, v_P2.expand(*k.shape[:2], -1, -1), valid_BM=valid_MP, neighbours=neighbours)
-        mean, square = seen_MHN2.mean(1).unbind(-1)
+        v_M1P2 = v_P2.expand(len(keys_MPD), 1, -1, -1)
+        seen_M1N2 = self.attend(q_M1ND, k_M1PD, v_M1P2, valid_BM=valid_MP, neighbours=neighbours)
+        mean, square = seen_M1N2[:, 0].unbind(-1)
         if self.head is None:
             return mean.T[..., None]
         log_variance = (square - mean.square()).clamp(min=SMALLEST_VARIANCE).log()
@@ -209,6 +208,6 @@ class Spatioformer(nn.Module):
     @torch.no_grad()
     def remember(self, layers_PLHW: Tensor, known_P: Tensor) -> None:
         """Keep these plots to look at: their z, and their standardised targets, NaN of plots not to be seen."""
-        chunks = [self.embed(some).flatten(1, 3) for some in layers_PLHW.split(PLACES_AT_ONCE)]
+        chunks = [self.embed(some).flatten(1, 3) for some in layers_PLHW.split(PLOTS_AT_ONCE)]
         self.keys_MPD.copy_(torch.cat(chunks, dim=1))
         self.known_P.copy_(known_P)

@@ -5,6 +5,7 @@
     block sparse   Strided, Fixed     any score          any bias on the logits           cost O(N · √N) at l = √N
     block grid     Grid, Windows      any score          any bias on the logits           cost O(N · window)
     features       full               random features    none                             cost O(N + M)
+    distances      full               distances          none, and no gradient            cost O(N · M), memory O(M)
     fused          any                dot products       any bias on the logits           cost O(N · M), memory O(N)
     reference      any                any                any, Shaw's values, mixing       cost and memory O(N · M)
 
@@ -22,7 +23,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from mirada.core.kernels import block_grid, block_local, block_sparse, edge_list, features, fused, reference
+from mirada.core.kernels import block_grid, block_local, block_sparse, distances, edge_list, features, fused, reference
 from mirada.core.kernels.call import Call
 from mirada.core.scoped import Scoped
 from mirada.errors import MiradaError
@@ -50,6 +51,7 @@ TABLE = (
     Kernel("block sparse", block_sparse.run, block_sparse.refuses),
     Kernel("block grid", block_grid.run, block_grid.refuses),
     Kernel("features", features.run, features.refuses),
+    Kernel("distances", distances.run, distances.refuses),
     Kernel("fused", fused.run, fused.refuses),
     Kernel("reference", reference.run, reference.refuses),
 )
