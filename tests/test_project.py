@@ -30,6 +30,7 @@ ATTENTION = {
 MAY_NAME_ATTENTION = {
     "explain/capture.py:*",  # taking weights out of foreign models
     "tasks/single_label.py:probabilities",  # of classes, not of keys
+    "tasks/segment.py:probabilities",
 }
 
 FORBIDDEN_NAMES = re.compile(r"(utils?|helpers?|misc|common|managers?|base)|(base_.*)|(.*_(utils?|helpers?|manager))")

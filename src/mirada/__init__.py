@@ -25,6 +25,7 @@ _HOME = {
     "predict": "mirada.verbs.predict",
     "record": "mirada.core",
     "resume": "mirada.verbs.train",
+    "segment": "mirada.verbs.segment",
     "translate": "mirada.verbs.translate",
 }
 # These are layers of the package and verbs too: mirada.train(...) trains, mirada.train.loop is the training loop.

@@ -19,6 +19,7 @@ def test_a_preset_is_valid_and_its_model_can_be_built(name):
     shapes: dict[str, dict] = {
         "image": {"image_size": (side, side), "in_channels": 3, "num_classes": 5},
         "pixels": {"image_size": (side, side), "in_channels": 3},
+        "masks": {"image_size": (side, side), "in_channels": 3, "num_classes": 5},
         "graph": {"in_channels": 3, "num_classes": 5},
         "text": {"num_tokens": config.text.num_tokens},
         "pairs": {"num_tokens": config.text.num_tokens},

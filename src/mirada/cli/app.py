@@ -20,6 +20,7 @@ from mirada.cli import (
     presets,
     report,
     resume,
+    segment,
     systems,
     train,
     translate,
@@ -55,12 +56,14 @@ def mirada(
       mirada check photos/                 look at the data
       mirada train photos/                 train, judge and report a model and its baseline
       mirada predict runs/vit-photos new/  use it
+      mirada train cells/                  learn masks from the folders images and masks in it
       mirada train en-es.tsv               learn to translate from pairs of sentences
       mirada train book.txt                learn to go on writing
       mirada train plots.csv --rasters climate.tif      learn a map from plots
 
     A source of data is a folder with a folder per class, a .csv, .tsv or .parquet table of paths and labels, an .npz
-    archive, a folder of IDX files, a data set of Hugging Face, or a sample set: digits, photos. A graph is
+    archive, a folder of IDX files, a data set of Hugging Face, or a sample set: digits, photos. Masks are in a folder
+    beside the folder of their images. A graph is
     a folder with edges.csv and nodes.csv, or with the files ind.* of Planetoid. Text is a .txt file, a .tsv, .csv or
     .jsonl table of sentence pairs or of texts and labels, or a folder of such files. Plots are a table, a .gpkg or a
     .geojson file of points with a number to predict, beside GeoTIFFs or not.
@@ -75,6 +78,7 @@ for verb, words in (
     (compare.compare, "Train several systems on equal terms."),
     (evaluate.evaluate, "Measure a trained model on what it has not seen."),
     (predict.predict, "Say what a trained model sees in images, texts or places."),
+    (segment.segment, "Say of every pixel of images what it shows."),
     (map.map_, "Map what a model of plots predicts."),
     (translate.translate, "Translate sentences."),
     (generate.generate, "Write more text, or draw new images."),

@@ -10,7 +10,9 @@ Share = Annotated[float, Field(ge=0, le=1)]
 Positive = Annotated[int, Field(ge=1)]
 
 
-Task = Literal["single-label", "multi-label", "regression", "translate", "generate", "fill", "classify", "embed"]
+Task = Literal[
+    "single-label", "multi-label", "regression", "segment", "translate", "generate", "fill", "classify", "embed"
+]
 
 
 class Section(BaseModel):
@@ -29,7 +31,13 @@ class DataConfig(Section):
     image_root: str | None = Field(None, description="where relative paths of a table start")
     label_pattern: str | None = Field(None, description="reads the class from the file name, e.g. '(.+)_[0-9]+'")
     image_size: tuple[Positive, Positive] | None = Field(None, description="(height, width) to train at")
-    fit: Literal["crop", "squash", "pad"] = Field("crop", description="how images of another shape are fitted")
+    fit: Literal["crop", "squash", "pad", "tile"] = Field(
+        "crop", description="how images of another shape are fitted; with masks crop is squash, and tile cuts them up"
+    )
+    classes: dict[str, str] | list[str] | None = Field(
+        None, description="names of the numbers or colours of masks, as {'#ff0000': tumour} or a list in their order"
+    )
+    ignore: list[int | str] | None = Field(None, description="numbers or colours of masks that count for nothing")
     source_column: str | None = Field(None, description="column of a table with the sentences to translate")
     target_column: str | None = Field(None, description="column with their translations")
     text_column: str | None = Field(None, description="column of a table with the texts to classify")
@@ -132,9 +140,10 @@ class TrainConfig(Section):
     learning_rate: Annotated[float, Field(gt=0)] = Field(1e-3, description="the highest rate")
     weight_decay: Annotated[float, Field(ge=0)] = Field(0.05)
     betas: tuple[Share, Share] = Field((0.9, 0.999), description="Adam's; SGD takes the first as momentum")
-    schedule: Literal["cosine", "linear", "constant", "noam"] = Field("cosine")
+    schedule: Literal["cosine", "linear", "constant", "noam", "poly"] = Field("cosine")
     warmup: Share = Field(0.1, description="share of the steps with a rising rate")
     label_smoothing: Annotated[float, Field(ge=0, lt=1)] = Field(0.1)
+    dice_weight: Share = Field(0.5, description="share of the Dice loss of masks; cross-entropy has the rest")
     class_weights: bool = Field(False, description="rare classes weigh more in the loss")
     balanced: bool = Field(False, description="rare classes are drawn more often")
     average: Annotated[float, Field(ge=0, lt=1)] = Field(0.99, description="moving average of the weights; 0: none")

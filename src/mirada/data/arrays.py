@@ -20,7 +20,7 @@ LABEL_WORDS = ("y", "labels", "label", "target", "targets")
 
 def read_npz(path: Path, class_names: Sequence[str] | None, task: Task | None, source: str) -> ImageTable:
     """x and y, or x_train, y_train, x_test, y_test (or train_images, train_labels...), and optionally class_names."""
-    arrays = _load(path)
+    arrays = load_npz(path)
     if class_names is None and "class_names" in arrays:
         class_names = [str(name) for name in arrays["class_names"].tolist()]
     parts = _pair_up(arrays, path)
@@ -92,7 +92,16 @@ def _to_uint8(images: np.ndarray, where: str) -> tuple[np.ndarray, str]:
     raise MiradaError(f"{where}: values span {low}..{high}, expected 0..1 or 0..255; undo the normalisation first.")
 
 
-def _load(path: Path) -> dict[str, np.ndarray]:
+def names_in(path: Path) -> list[str]:
+    """Of the arrays of an archive, which is not read; none if it is no archive."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return [member.removesuffix(".npy") for member in archive.namelist()]
+    except (zipfile.BadZipFile, OSError):
+        return []
+
+
+def load_npz(path: Path) -> dict[str, np.ndarray]:
     try:
         with zipfile.ZipFile(path) as archive:
             size = sum(member.file_size for member in archive.infolist())

@@ -56,6 +56,7 @@ def random_affine(
     shear: float = 0.15,
     translate: float = 0.1,
     scale: float = 0.15,
+    mode: str = "bilinear",
 ) -> torch.Tensor:
     """Rotate, shear, translate and scale a random part of a float batch, each image by itself; borders are mirrored.
 
@@ -69,7 +70,7 @@ def random_affine(
     chosen = chosen.to(images_BCHW.device)
     grid = F.affine_grid(theta, [len(chosen), C, H, W], align_corners=False)
     part = images_BCHW.index_select(0, chosen)
-    moved = F.grid_sample(part, grid, mode="bilinear", padding_mode="reflection", align_corners=False)
+    moved = F.grid_sample(part, grid, mode=mode, padding_mode="reflection", align_corners=False)
     return images_BCHW.index_copy_(0, chosen, moved)
 
 

@@ -13,11 +13,10 @@ from typing import Protocol
 import numpy as np
 import torch
 
-from mirada.data.memory import MemoryImages
 from mirada.data.normalise import Normalisation
 from mirada.data.order import balanced_weights, epoch_order, step_generator
 from mirada.data.recipe import STRENGTHS, Augmentation, augment_images, mix_batch
-from mirada.data.stream import StreamedImages
+from mirada.data.table import ImageTable
 from mirada.errors import MiradaError
 
 
@@ -30,6 +29,14 @@ class Batch:
     inputs: torch.Tensor
     targets: torch.Tensor
     rows: torch.Tensor  # rows of the table
+
+
+class Store(Protocol):
+    """Images that can be fetched, and their table."""
+
+    @property
+    def table(self) -> ImageTable: ...
+    def fetch(self, row_batches: Sequence[torch.Tensor]) -> Iterator[tuple[torch.Tensor, torch.Tensor]]: ...
 
 
 class Batches(Protocol):
@@ -51,7 +58,7 @@ class TrainBatches:
 
     def __init__(
         self,
-        store: MemoryImages | StreamedImages,
+        store: Store,
         rows: np.ndarray,
         *,
         batch_size: int,
@@ -130,7 +137,7 @@ class TrainBatches:
 
 
 def evaluation_batches(
-    store: MemoryImages | StreamedImages,
+    store: Store,
     rows: Sequence[int] | np.ndarray,
     *,
     batch_size: int,

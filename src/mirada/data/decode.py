@@ -86,6 +86,13 @@ def decode_image(source: ImageSource, target_size: tuple[int, int] | None = None
         return np.ascontiguousarray(_to_array(ImageOps.exif_transpose(image)))
 
 
+@contextmanager
+def open_image(source: ImageSource) -> Iterator[Image.Image]:
+    """Pillow's image, its size checked; whatever goes wrong becomes one sentence."""
+    with _reported(source), _opened(source) as image:
+        yield image
+
+
 def describe(source: ImageSource) -> str:
     """What to call a source in a message."""
     if isinstance(source, bytes):

@@ -24,6 +24,12 @@ OF_PLOTS: Anchors = (
     ("attention", "Which plots"),
     ("area", "Applicability"),
 )
+OF_MASKS: Anchors = (
+    ("scores", "Class by class"),
+    ("mistakes", "Worst cases"),
+    ("examples", "Best cases"),
+    ("attention", "Attention"),
+)
 OF_TASK: dict[str, Anchors] = {
     "translate": (("examples", "Translations"), ("extremes", "Worst and best"), ("alignment", "Alignment")),
     "generate": (("written", "Written by itself"), ("surprise", "Surprising passages"), ("attention", "Attention")),
@@ -38,6 +44,8 @@ def anchors(run: Contents, *, has_scores: bool) -> list[tuple[str, str]]:
         own = OF_PIXELS
     elif run.inputs == "plots":
         own = OF_PLOTS
+    elif run.inputs == "masks":
+        own = OF_MASKS
     elif run.is_text and run.task in OF_TASK:
         own = OF_TASK[run.task]
     else:

@@ -18,6 +18,7 @@ from mirada.report.examples import Row, Tile, montage, random_rows, tiles, worst
 from mirada.report.headline import headline
 from mirada.report.held_out import Reader, open_held_out, picture_uri
 from mirada.report.labels import label_section
+from mirada.report.masks import mask_section
 from mirada.report.nodes import node_section
 from mirada.report.numbers import number_section
 from mirada.report.pixels import pixel_section
@@ -45,6 +46,7 @@ TEMPLATE_OF_INPUTS = {
     "graph": "nodes.html.j2",
     "pixels": "pixels.html.j2",
     "plots": "plots.html.j2",
+    "masks": "masks.html.j2",
 }
 TEMPLATE_OF_TEXTS = {"single-label": "texts_classify.html.j2"}  # others are named after their task
 
@@ -53,7 +55,7 @@ def build_report(run_path: str | Path) -> Path:
     """Write `<run>/report.html` and the figures; what is missing in the run is said in the report."""
     run = read_contents(run_path)
     known = SECTION_OF_TEXTS if run.is_text else SECTION_OF_TASK
-    if run.task not in known and run.inputs not in ("pixels", "plots"):
+    if run.task not in known and run.inputs not in TEMPLATE_OF_INPUTS:
         raise MiradaError(f"{run.folder.data}: the task {run.task!r} has no report.")
     page = {
         "run": run,
@@ -139,6 +141,10 @@ def _pixels(run: Contents) -> dict:
     return {"pixels": pixel_section(run)}
 
 
+def _masks(run: Contents) -> dict:
+    return {"masks": mask_section(run)}
+
+
 def _plots(run: Contents) -> dict:
     return {"plots": plot_section(run)}
 
@@ -152,6 +158,7 @@ SECTION_OF_INPUTS = {
     "graph": _nodes,
     "pixels": _pixels,
     "plots": _plots,
+    "masks": _masks,
     "text": _texts,
     "pairs": _texts,
 }

@@ -20,6 +20,7 @@ METRIC_OF_TASK = {
     "generate": "perplexity",
     "fill": "perplexity",
     "embed": "ranking",
+    "segment": "dice",
 }
 
 
@@ -28,6 +29,8 @@ NOTES = {
     "validation loss.",
     "pixels": "The loss is the mean surprise of a pixel, in nats; the training loss is the mean since the evaluation "
     "before, with weights that are not yet averaged.",
+    "masks": "The loss is half cross-entropy, half 1 − Dice, unless train.dice_weight says otherwise; in training it "
+    "is measured on augmented images.",
     "graph": "The training loss is measured with dropout, so it may lie above the validation loss.",
     "plots": "The loss is that of standardised targets. In training it is measured with dropout, and a model that "
     "looks at plots is kept from looking at near ones.",

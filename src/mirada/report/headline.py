@@ -118,6 +118,7 @@ def _row(run: Contents) -> dict:
         "bleu": _some(result, "chrf", "perplexity"),
         "perplexity": _some(result, "bits_per_character", "token_accuracy"),
         "ranking": [],
+        "dice": [("IoU", decimal(result.get("iou"))), ("Boundary F1", decimal(result.get("boundary_f1")))],
     }[result["metric"]]
     size = result.get("size") or (run.model or {}).get("size")
     return {

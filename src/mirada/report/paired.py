@@ -53,6 +53,8 @@ def compare(run: Contents) -> Mcnemar | Difference | None:
         return paired_difference(_f1_of_rows(ours), _f1_of_rows(theirs), len(ours))
     if run.task in METRIC_OF_TEXTS:
         return _compare_texts(METRIC_OF_TEXTS[run.task], ours, theirs)
+    if run.task == "segment":
+        return paired_difference(_mean_of_rows(ours, "dice"), _mean_of_rows(theirs, "dice"), len(ours))
     if run.task == "embed":  # its rows are words, not the comparisons that were counted
         return None
     names = run.data["target_names"]
@@ -72,6 +74,12 @@ RowMetric = Callable[[np.ndarray], float]
 
 def paired_difference(model: RowMetric, baseline: RowMetric, num_rows: int) -> Difference:
     return Difference(*bootstrap(lambda rows: model(rows) - baseline(rows), num_rows))
+
+
+def _mean_of_rows(rows: list[dict[str, str]], column: str) -> RowMetric:
+    """Of the rows that say something."""
+    values = np.array([float(row[column] or "nan") for row in rows])
+    return lambda chosen: float(np.nanmean(values[chosen]))
 
 
 def label_set(text: str) -> set[str]:

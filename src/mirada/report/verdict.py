@@ -18,7 +18,7 @@ from mirada.report.wording import (
     signed,
 )
 
-CONVOLUTIONAL = ("cnn", "resnet")
+CONVOLUTIONAL = ("cnn", "resnet", "unet")
 EDGELESS = "mlp"  # of graphs: it sees the features of a node and no other node
 TRIVIAL = {
     "accuracy": "Always answering the most frequent class",
@@ -28,6 +28,7 @@ TRIVIAL = {
     "bleu": "Copying the source",
     "perplexity": "Knowing only how frequent each token is",
     "ranking": "Answering by chance",
+    "dice": "Saying the same class of every pixel",
 }
 NO_BASELINE = "No baseline was trained, so nothing says whether a simpler model would do as well."
 

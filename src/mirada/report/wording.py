@@ -13,6 +13,7 @@ METRIC_TITLES = {
     "chrf": "chrF",
     "perplexity": "Perplexity",
     "ranking": "Neighbours recognised",
+    "dice": "Dice",
 }
 LOWER_IS_BETTER = ("bits_per_dimension", "perplexity")
 PERCENT_METRICS = ("accuracy", "ranking")

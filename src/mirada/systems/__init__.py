@@ -22,6 +22,8 @@ from mirada.systems.spatioformer_paper import SpatioformerPaper
 from mirada.systems.swin import Swin
 from mirada.systems.t2t_vit import T2TViT
 from mirada.systems.transformer import Transformer
+from mirada.systems.transunet import TransUNet
+from mirada.systems.unet import UNet
 from mirada.systems.vit import ViT
 from mirada.systems.vit_3d import ViT3D
 from mirada.systems.vit_hybrid import ViTHybrid
@@ -46,7 +48,9 @@ __all__ = [
     "SpatioformerPaper",
     "Swin",
     "T2TViT",
+    "TransUNet",
     "Transformer",
+    "UNet",
     "ViT",
     "ViT3D",
     "ViTHybrid",

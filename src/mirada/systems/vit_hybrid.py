@@ -160,12 +160,17 @@ class BiT(nn.Module):
         )
 
     def forward(self, images_BCHW: Tensor) -> Tensor:
-        x_BCHW = channels_last(self.stem(images_BCHW))
+        return self.maps(images_BCHW)[-1]
+
+    def maps(self, images_BCHW: Tensor) -> list[Tensor]:
+        """Of stride 2, 4, 8, 16 …"""
+        found = [channels_last(self.stem(images_BCHW))]
         # Below zero nothing is after ReLU, so zeros around the image never win.
-        x_BCHW = F.max_pool2d(pad_for(x_BCHW, 3, 2), 3, 2)
+        x_BCHW = F.max_pool2d(pad_for(found[0], 3, 2), 3, 2)
         for units in self.stages:
             x_BCHW = units(x_BCHW)
-        return x_BCHW
+            found.append(x_BCHW)
+        return found
 
 
 class Bottleneck(nn.Module):

@@ -12,6 +12,7 @@ from mirada.tasks.field import Field
 from mirada.tasks.multi_label import MultiLabel
 from mirada.tasks.pixels import Pixels
 from mirada.tasks.regression import Regression
+from mirada.tasks.segment import Segment
 from mirada.tasks.single_label import SingleLabel, inverse_frequency
 
 
@@ -43,6 +44,8 @@ def saved_task(data: dict) -> Task:
     """The task of a finished run, from its data.json: for evaluating and predicting, not for training on."""
     if data["task"] == "pixels":
         return Pixels(data["in_channels"])
+    if data["task"] == "segment":
+        return Segment(data["class_names"])
     if data["task"] == "field":
         return Field(data["head"], data["target_name"], data["target_mean"], data["target_std"])
     if data["task"] == "regression":

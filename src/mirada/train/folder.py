@@ -75,6 +75,11 @@ class RunFolder:
         return self.path / "applicability.safetensors"
 
     @property
+    def masks(self) -> Path:
+        """Of a run on masks: what was predicted of the held-out images, beside their own masks."""
+        return self.path / "masks.npz"
+
+    @property
     def result(self) -> Path:
         return self.path / "result.json"
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from typing import Literal
 
-Schedule = Literal["cosine", "linear", "constant", "noam"]
+Schedule = Literal["cosine", "linear", "constant", "noam", "poly"]
 
 
 def learning_rate(step: int, *, peak: float, total: int, warmup: int, schedule: Schedule) -> float:
@@ -25,6 +25,8 @@ def learning_rate(step: int, *, peak: float, total: int, warmup: int, schedule: 
     progress = (step - warmup) / max(total - warmup, 1)
     if schedule == "linear":
         return peak * (1 - progress)
+    if schedule == "poly":  # DeepLab's, which TransUNet has
+        return peak * (1 - progress) ** 0.9
     return peak * 0.5 * (1 + math.cos(math.pi * progress))
 
 

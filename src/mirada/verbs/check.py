@@ -14,15 +14,18 @@ from mirada.data.geo.check_render import render_plots
 from mirada.data.geo.read_plots import open_plots
 from mirada.data.graph_check import GraphInspection, inspect_graph, render_graph
 from mirada.data.graphs import is_graph, open_graph
+from mirada.data.masks.check import MaskInspection, inspect_masks, render_masks
+from mirada.data.masks.table import open_masks
 from mirada.data.text.check import TextInspection, inspect_text
 from mirada.data.text.check_render import render_text
 from mirada.data.text.sources import is_text, open_text
 from mirada.errors import MiradaError
 from mirada.verbs.maps.prepare import reading_options as plot_options
+from mirada.verbs.masks.prepare import has_masks
 from mirada.verbs.prepare import has_plots
 from mirada.verbs.text.prepare import reading_options as text_options
 
-AnyInspection = Inspection | GraphInspection | TextInspection | PlotsInspection
+AnyInspection = Inspection | GraphInspection | TextInspection | PlotsInspection | MaskInspection
 
 READING = (
     *("task", "path_column", "label_column", "split_column", "group_column"),
@@ -37,7 +40,7 @@ def check(
     near_duplicates: bool = False,
     progress: Progress | None = None,
 ) -> AnyInspection:
-    """Decode every image once, or read the graph, the plots or the text, and say what was found.
+    """Decode every image once, or read the masks, the graph, the plots or the text, and say what was found.
 
     `settings` such as "data.label_column=species" are train's.
     """
@@ -49,6 +52,8 @@ def check(
         return inspect_graph(open_graph(source))
     if has_plots(config.data):
         return inspect_plots(open_plots(source, **plot_options(config.data)))
+    if has_masks(config.data):
+        return inspect_masks(open_masks(source, classes=config.data.classes, ignore=config.data.ignore or ()))
     if is_text(source):
         return inspect_text(open_text(source, **text_options(config.data)))
     return inspect(
@@ -64,6 +69,8 @@ def text_of(inspection: AnyInspection) -> str:
     """What was found, for a terminal."""
     if isinstance(inspection, PlotsInspection):
         return render_plots(inspection)
+    if isinstance(inspection, MaskInspection):
+        return render_masks(inspection)
     if isinstance(inspection, TextInspection):
         return render_text(inspection)
     return render_graph(inspection) if isinstance(inspection, GraphInspection) else render(inspection)

@@ -26,11 +26,13 @@ from mirada.train.folder import RunFolder, csv_text
 from mirada.train.outputs import outputs_of
 from mirada.verbs.check import READING, reading_options
 from mirada.verbs.evaluate_graph import questions_about_nodes
+from mirada.verbs.evaluate_masks import judge_masks
 from mirada.verbs.evaluate_plots import judge_plots
 from mirada.verbs.evaluate_text import judge_text
 from mirada.verbs.load import Progress, Trained, load
 from mirada.verbs.load_graph import TrainedGraph
 from mirada.verbs.maps.trained import TrainedPlots
+from mirada.verbs.masks.trained import TrainedMasks
 from mirada.verbs.prepare import EVALUATION_BATCH, open_table, prepare
 from mirada.verbs.questions import Questions, positions, require_other_data, require_own_data
 from mirada.verbs.text.trained import TrainedText
@@ -68,6 +70,9 @@ def evaluate(
         return _written(trained.folder, side or _slug(str(source)), result, lines)
     if isinstance(trained, TrainedPlots):
         result, lines, side = judge_plots(trained, None if source is None else str(source), given)
+        return _written(trained.folder, side or _slug(str(source)), result, lines)
+    if isinstance(trained, TrainedMasks):
+        result, lines, side = judge_masks(trained, None if source is None else str(source), given)
         return _written(trained.folder, side or _slug(str(source)), result, lines)
     ask = questions_about_nodes if isinstance(trained, TrainedGraph) else _questions_about_images
     asked = ask(trained, None if source is None else str(source), given, progress)

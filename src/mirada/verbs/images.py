@@ -99,7 +99,8 @@ def read_or_reason(image: NamedImage, target: Target) -> np.ndarray | str:
         return reason if image.name in reason else f"{image.name}: {reason}"
 
 
-def pixels_of(content: str | np.ndarray | Image.Image, size: tuple[int, int]) -> np.ndarray:
+def pixels_of(content: str | np.ndarray | Image.Image, size: tuple[int, int] | None = None) -> np.ndarray:
+    """uint8 (H, W, C); with a `size`, a large JPEG may be decoded smaller, see decode_image."""
     if isinstance(content, np.ndarray):
         return content
     if isinstance(content, Image.Image):

@@ -1,4 +1,4 @@
-"""`mirada.load`: a trained model that answers about images, nodes of a graph, texts or places."""
+"""`mirada.load`: a trained model that answers about images, pixels, nodes of a graph, texts or places."""
 
 from __future__ import annotations
 
@@ -126,6 +126,10 @@ def load(run: str | Path | RunFolder, *, device: str = "auto") -> Trained:
         from mirada.verbs.maps.trained import TrainedPlots
 
         kind = TrainedPlots
+    elif data.get("inputs") == "masks":
+        from mirada.verbs.masks.trained import TrainedMasks
+
+        kind = TrainedMasks
     return kind(folder, load_model(weights).to(place), saved_task(data), data, place)
 
 

@@ -14,6 +14,7 @@ WORDS = {
     "graph": "a graph",
     "pixels": "images as pixels",
     "volume": "volumes",
+    "masks": "images with masks",
     "plots": "plots on a map",
     "text": "text",
     "pairs": "pairs of sentences",

@@ -37,6 +37,7 @@ from mirada.errors import MiradaError
 from mirada.tasks.image import Task, task_of
 from mirada.verbs.judging import AnsweredByRow, ReadyAtOnce
 from mirada.verbs.maps.prepare import PreparedPlots, prepare_plots
+from mirada.verbs.masks.prepare import PreparedMasks, has_masks, prepare_masks
 from mirada.verbs.prepare_graph import PreparedGraph, prepare_graph
 from mirada.verbs.text.prepare import prepare_text
 from mirada.verbs.text.prepared import PreparedText
@@ -153,17 +154,19 @@ class Prepared(ReadyAtOnce, AnsweredByRow):
         return described
 
 
-AnyPrepared = Prepared | PreparedGraph | PreparedText | PreparedPlots
+AnyPrepared = Prepared | PreparedGraph | PreparedText | PreparedPlots | PreparedMasks
 
 
 def prepare_data(
     data: DataConfig, system: SystemConfig, *, saved: dict | None = None, progress: LoadProgress | None = None
 ) -> AnyPrepared:
-    """Images, a graph, plots or text, as the source holds; with `saved` (the data.json of a run) divided as then."""
+    """Images, masks, a graph, plots or text, as they are; with `saved` (the data.json of a run) divided as then."""
     if is_graph(data.source):
         return prepare_graph(data, saved=saved)
     if has_plots(data):
         return prepare_plots(data, system.name, saved=saved)
+    if has_masks(data):
+        return prepare_masks(data, saved=saved, progress=progress)
     if is_text(data.source):
         return prepare_text(data, system, saved=saved)
     if systems.card(system.name).inputs == "pixels":

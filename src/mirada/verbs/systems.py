@@ -28,6 +28,7 @@ def size_table(
     of_images = {"in_channels": in_channels, "num_classes": num_classes}
     data_of: dict[str, dict] = {
         "image": {**of_images, "image_size": image_size},
+        "masks": {**of_images, "image_size": image_size},
         "pixels": {"in_channels": in_channels, "image_size": image_size},
         "volume": {**of_images, "volume_size": (image_size[0], *image_size)},
         "graph": of_images,

@@ -1,0 +1,1 @@
+"""Runs on images with masks: prepared, judged, used."""

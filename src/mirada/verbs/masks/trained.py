@@ -1,0 +1,107 @@
+"""A trained model that says of every pixel what it shows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from mirada.data.masks.classes import MaskClasses
+from mirada.data.resize import fit_image, match_channels
+from mirada.errors import MiradaError
+from mirada.tasks.segment import probabilities
+from mirada.train.folder import RunFolder
+from mirada.verbs.images import named_images, pixels_of
+from mirada.verbs.load import Progress, Trained, load
+from mirada.verbs.masks.windows import classes_in_tiles, enlarged_classes, plan_for
+
+
+@dataclass(frozen=True)
+class TrainedMasks(Trained):
+    """`segment` gives masks; `rows` and `predict` the share of each class."""
+
+    @property
+    def classes(self) -> MaskClasses:
+        return MaskClasses.from_dict(self.data["classes"])
+
+    def segment(self, image: object, progress: Callable[[int, int], None] | None = None) -> np.ndarray:
+        """uint8 (H, W) numbers of classes, at the size of the image: a path, a uint8 array or a Pillow image."""
+        (named,) = named_images(image)
+        return self.segment_pixels(match_channels(pixels_of(named.content), self.data["in_channels"]), progress)
+
+    def segment_pixels(self, pixels_HWC: np.ndarray, progress: Callable[[int, int], None] | None = None) -> np.ndarray:
+        size, fit = tuple(self.data["image_size"]), self.data["fit"]
+        height, width = pixels_HWC.shape[:2]
+        if fit == "tile":
+            return self.segment_windows(
+                lambda rows, cols: pixels_HWC[rows[0] : rows[1], cols[0] : cols[1]], (height, width), progress
+            )
+        logits_Chw = self._logits(fit_image(pixels_HWC, size, fit))
+        if fit == "pad":
+            scale = max(height / size[0], width / size[1])
+            inner = (max(1, round(height / scale)), max(1, round(width / scale)))
+            top, left = (size[0] - inner[0]) // 2, (size[1] - inner[1]) // 2
+            logits_Chw = logits_Chw[:, top : top + inner[0], left : left + inner[1]]
+        return enlarged_classes(logits_Chw, (height, width))
+
+    def segment_windows(
+        self,
+        read: Callable[[tuple[int, int], tuple[int, int]], np.ndarray],
+        size: tuple[int, int],
+        progress: Callable[[int, int], None] | None = None,
+    ) -> np.ndarray:
+        """The same of an image that is read window by window, as it is; `read` gives uint8 (h, w, channels)."""
+        plan = plan_for(self.model, tuple(self.data["image_size"]))
+        return classes_in_tiles(
+            read, size, lambda pixels: probabilities(self._logits(pixels), 0).numpy(), plan, progress
+        )
+
+    def rows(self, images: object, *, batch_size: int = 64, progress: Progress | None = None) -> list[dict]:
+        """One row per image: name, the share of each class, and `error` (None, or why there is no answer)."""
+        named = named_images(images)
+        if not named:
+            raise MiradaError("no images are given; give at least one file or folder.")
+        rows: list[dict] = []
+        for number, image in enumerate(named):
+            try:
+                mask = self.segment_pixels(match_channels(pixels_of(image.content), self.data["in_channels"]))
+                rows.append({"name": image.name, **self.shares(mask), "error": None})
+            except MiradaError as error:
+                rows.append({"name": image.name, **dict.fromkeys(self._columns), "error": str(error)})
+            if progress is not None:
+                progress(number + 1, len(named))
+        if all(row["error"] for row in rows):
+            raise MiradaError(f"none of {len(rows)} images can be read; the first: {rows[0]['error']}")
+        return rows
+
+    def predict(self, images: object, *, batch_size: int = 64) -> list[dict]:
+        """The share of each class, one dictionary per image; `segment` gives the masks."""
+        found = self.rows(images, batch_size=batch_size)
+        if failed := [row["error"] for row in found if row["error"]]:
+            raise MiradaError(failed[0])
+        return [{column: row[column] for column in self._columns} for row in found]
+
+    def shares(self, mask_HW: np.ndarray) -> dict[str, float]:
+        counts = np.bincount(mask_HW.ravel(), minlength=len(self._columns))
+        return {name: round(float(count) / mask_HW.size, 6) for name, count in zip(self._columns, counts, strict=False)}
+
+    @property
+    def _columns(self) -> list[str]:
+        return [f"share_{name}" for name in self.data["class_names"]]
+
+    @torch.inference_mode()
+    def _logits(self, pixels_HWC: np.ndarray) -> torch.Tensor:
+        """(C, h, w) of one image."""
+        chosen = torch.from_numpy(np.ascontiguousarray(pixels_HWC.transpose(2, 0, 1)))[None]
+        return self.model(self.normalisation.apply(chosen).to(self.device))[0].float().cpu()
+
+
+def masks_run(run: str | Path | RunFolder | Trained, device: str = "auto") -> TrainedMasks:
+    """The model of a run on masks; other runs are refused."""
+    trained = run if isinstance(run, Trained) else load(run, device=device)
+    if not isinstance(trained, TrainedMasks):
+        raise MiradaError(f"{trained.folder.path}: this model was not trained on masks; give a run that was.")
+    return trained

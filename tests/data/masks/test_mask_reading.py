@@ -1,0 +1,214 @@
+"""Images and masks from folders and archives: which belong together, and what their pixels mean."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from PIL import Image
+from tests.shapes import make_shapes
+
+from mirada.data.masks.classes import IGNORED, MaskClasses
+from mirada.data.masks.table import is_masks, open_masks
+from mirada.errors import MiradaError
+
+
+def read(source, classes=None, ignore=()):
+    return open_masks(source, classes=classes, ignore=ignore)
+
+
+def save(path, array, mode=None):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(array, mode).save(path) if mode else Image.fromarray(array).save(path)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return make_shapes(tmp_path / "shapes", num=5)
+
+
+def test_folders_of_images_and_masks(folder):
+    assert is_masks(folder)
+    table = read(folder)
+    assert table.classes == MaskClasses((0, 1, 2), ("background", "1", "2"))
+    assert len(table) == 5 and table.splits is None
+    image, mask = table.read_image(3), table.read_mask(3)
+    assert image.shape == (24, 32, 3) and mask.shape == (24, 32)
+    assert set(np.unique(mask)) <= {0, 1, 2}
+    assert table.pixels_NC[3].tolist() == np.bincount(mask.ravel(), minlength=3).tolist()
+
+
+def test_names_of_classes_as_a_list_and_as_a_table(folder):
+    assert read(folder, ["ground", "square", "disc"]).classes.names == ("ground", "square", "disc")
+    (folder / "classes.csv").write_text("value,name\n0,background\n2,disc\n1,square\n")
+    assert read(folder).classes == MaskClasses((0, 2, 1), ("background", "disc", "square"))
+
+
+def test_splits_above_and_below(tmp_path):
+    for split, num in (("train", 4), ("test", 2)):
+        make_shapes(tmp_path / "above" / split, num=num)
+        made = make_shapes(tmp_path / split, num=num, seed=num)
+        for part in ("images", "masks"):
+            (tmp_path / "below" / part).mkdir(parents=True, exist_ok=True)
+            (made / part).rename(tmp_path / "below" / part / split)
+    for layout in ("above", "below"):
+        table = read(tmp_path / layout)
+        assert sorted(table.splits) == ["test"] * 2 + ["train"] * 4, layout
+
+
+def test_masks_beside_their_images(tmp_path, folder):
+    together = tmp_path / "together"
+    together.mkdir()
+    for image in (folder / "images").iterdir():
+        image.rename(together / image.name)
+        (folder / "masks" / f"{image.stem}.png").rename(together / f"{image.stem}_mask.png")
+    assert is_masks(together)
+    assert len(read(together)) == 5
+
+
+def test_a_folder_in_a_folder_and_other_names(tmp_path, folder):
+    inner = tmp_path / "archive" / "archive"
+    inner.mkdir(parents=True)
+    (folder / "images").rename(inner / "imgs")
+    (folder / "masks").rename(inner / "annotations")
+    for mask in (inner / "annotations").iterdir():
+        mask.rename(mask.with_name(f"{mask.stem}_Mask.png"))
+    assert len(read(tmp_path / "archive")) == 5
+
+
+def test_a_folder_per_class_holds_no_masks(tmp_path):
+    save(tmp_path / "cat" / "a.png", np.zeros((4, 4), np.uint8))
+    save(tmp_path / "dog" / "b.png", np.zeros((4, 4), np.uint8))
+    assert not is_masks(tmp_path)
+
+
+def test_archives(tmp_path):
+    images = np.random.default_rng(0).integers(0, 256, (6, 9, 11, 3), dtype=np.uint8)
+    masks = np.arange(6 * 9 * 11).reshape(6, 9, 11) % 2 == 0
+    np.savez(tmp_path / "a.npz", images=images, masks=masks, ids=np.arange(6))
+    assert is_masks(tmp_path / "a.npz")
+    table = read(tmp_path / "a.npz")
+    assert table.classes.names == ("background", "foreground")
+    np.testing.assert_array_equal(table.read_mask(2), masks[2])
+    np.savez(tmp_path / "b.npz", x_train=images, y_train=np.zeros(6))
+    assert not is_masks(tmp_path / "b.npz")
+    np.savez(tmp_path / "c.npz", train_images=images, train_masks=masks, test_images=images, test_masks=masks)
+    assert read(tmp_path / "c.npz").splits.tolist() == ["train"] * 6 + ["test"] * 6
+
+
+def test_palettes_have_the_numbers_not_the_colours(folder):
+    for path in (folder / "masks").iterdir():
+        image = Image.open(path).convert("P")
+        image.putpalette([255, 0, 0, 0, 255, 0, 0, 0, 255] + [0] * 759)
+        image.save(path)
+    assert read(folder).classes.codes == (0, 1, 2)
+
+
+def test_colours_found_and_named(folder):
+    colours = np.array([(0, 0, 0), (255, 0, 0), (0, 0, 255)], np.uint8)
+    for path in (folder / "masks").iterdir():
+        save(path, colours[np.asarray(Image.open(path))])
+    table = read(folder)
+    assert table.classes.names == ("background", "#0000ff", "#ff0000") and table.classes.are_colours
+    named = read(folder, {"#000000": "background", "255,0,0": "square", "#0000FF": "disc"})
+    assert named.classes.codes == (0, 0xFF0000, 0x0000FF)
+    (folder / "class_dict.csv").write_text("name,r,g,b\nbackground,0,0,0\nsquare,255,0,0\ndisc,0,0,255\n")
+    assert read(folder).classes == named.classes
+
+
+def test_255_is_a_border_beside_others_and_foreground_alone(folder):
+    for path in (folder / "masks").iterdir():
+        mask = np.array(Image.open(path))
+        mask[0] = 255
+        save(path, mask)
+    table = read(folder)
+    assert table.classes.ignored == (255,) and "border" in table.notes[0]
+    assert (table.read_mask(0)[0] == IGNORED).all()
+    assert table.ignored_N.tolist() == [32] * 5
+    for path in (folder / "masks").iterdir():
+        save(path, ((np.array(Image.open(path)) > 1) * 255).astype(np.uint8))
+    assert read(folder).classes == MaskClasses((0, 255), ("background", "foreground"))
+
+
+def test_a_code_can_be_ignored(folder):
+    table = read(folder, ignore=[2])
+    assert table.classes.names == ("background", "foreground")
+    assert (table.read_mask(0) == IGNORED).any()
+
+
+# --- what cannot be used ---
+
+
+def refused(folder, **options) -> str:
+    with pytest.raises(MiradaError) as caught:
+        read(folder, **options)
+    return str(caught.value)
+
+
+def test_a_mask_of_another_size(folder):
+    save(folder / "masks" / "02.png", np.zeros((24, 31), np.uint8))
+    assert "02.png: is 31 x 24 pixels, but its image 02.jpg is 32 x 24" in refused(folder)
+
+
+def test_a_missing_mask(folder):
+    (folder / "masks" / "03.png").unlink()
+    said = refused(folder)
+    assert "03.jpg: has no mask" in said and "1 of 5 images" in said
+
+
+def test_an_unknown_colour_and_an_unknown_number(folder):
+    said = refused(folder, classes={"0": "ground", "1": "square"})
+    assert "pixels have 2, which is no class (0, 1)" in said and "data.ignore" in said
+    save(folder / "masks" / "01.png", np.full((24, 32, 3), (9, 8, 7), np.uint8))
+    assert "#090807" in refused(folder, classes={"#000000": "ground", "#010101": "a", "#020202": "b"})
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (np.ones((24, 32), np.uint16), "more than 8 bits"),
+        (np.ones((24, 32), np.int32), "more than 8 bits"),
+        (np.ones((24, 32), np.float32), "decimal numbers"),
+    ],
+)
+def test_masks_of_16_bits_and_of_decimal_numbers(folder, made, said):
+    name = "02.png" if made.dtype == np.uint16 else "02.tif"
+    (folder / "masks" / "02.png").unlink()
+    save(folder / "masks" / name, made)
+    found = refused(folder)
+    assert said in found and name in found and "8-bit PNG" in found
+
+
+def test_a_mask_of_which_nothing_counts(folder):
+    save(folder / "masks" / "04.png", np.full((24, 32), 255, np.uint8))
+    assert "04.jpg: its mask has only pixels that count for nothing (1 of 5 masks)" in refused(folder)
+
+
+def test_masks_with_one_class_or_with_far_too_many(folder):
+    for path in (folder / "masks").iterdir():
+        save(path, np.zeros((24, 32), np.uint8))
+    assert "show 1 class (0)" in refused(folder)
+    for path in (folder / "masks").iterdir():
+        save(path, np.random.default_rng(0).integers(0, 200, (24, 32), dtype=np.uint8))
+    assert "JPEG" in refused(folder)
+
+
+def test_archives_that_do_not_fit(tmp_path):
+    images = np.zeros((3, 5, 7, 3), np.uint8)
+    for masks, said in (
+        (np.zeros((3, 5, 6), np.uint8), "a mask has the size of its image"),
+        (np.zeros((3, 5, 7), np.float32), "whole numbers"),
+        (np.full((3, 5, 7), 300), "0 to 255"),
+        (np.zeros((3, 5, 7, 3), np.uint8), "expected (N, height, width)"),
+    ):
+        np.savez(tmp_path / "a.npz", images=images, masks=masks)
+        assert said in refused(tmp_path / "a.npz")
+
+
+@pytest.mark.parametrize("classes", [["a", "b"], {"x": "a"}])
+def test_names_that_do_not_fit(folder, classes):
+    assert "data.classes" in refused(folder, classes=classes)
+
+
+def test_a_table_of_classes_without_names(folder):
+    (folder / "classes.csv").write_text("id,title\n0,a\n")
+    assert "classes.csv: has the columns id, title" in refused(folder)

@@ -1,0 +1,186 @@
+"""From a folder of images and masks to a trained, judged and used model."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from typer.testing import CliRunner
+
+import mirada
+from mirada.cli.app import app
+from mirada.errors import MiradaError
+from mirada.tasks.judged_masks import JudgedMasks
+from mirada.train.folder import RunFolder
+from mirada.verbs.masks.trained import masks_run
+from tests.shapes import TINY, make_shapes, run, shapes, tiled_run
+
+
+def on_command_line(*words: object) -> tuple[int, str]:
+    found = CliRunner().invoke(app, [str(word) for word in words])
+    return found.exit_code, found.output
+
+
+def test_check_shows_the_imbalance():
+    found = mirada.check(shapes())
+    assert found.num_images == 24 and list(found.classes) == ["background", "1", "2"]
+    shares = [share for share, _ in found.classes.values()]
+    assert sum(shares) == pytest.approx(1) and shares[0] > 0.7
+    code, said = on_command_line("check", shapes())
+    assert code == 0 and "24 images with masks" in said and "ready to train" in said
+
+
+def test_large_images_and_rare_classes_are_told(tmp_path):
+    folder = make_shapes(tmp_path / "large", num=6, size=(500, 520))
+    mask = np.array(Image.open(folder / "masks" / "00.png"))
+    mask[0, 0] = 3
+    Image.fromarray(mask).save(folder / "masks" / "00.png")
+    warnings = " ".join(mirada.check(folder).warnings)
+    assert "only 1 images show 3" in warnings and "data.fit=tile" in warnings
+
+
+def test_a_run_is_whole():
+    folder = RunFolder(run())
+    result, data = folder.read_result(), folder.read_data()
+    assert result["metric"] == "dice" and result["n"] == data["num_images"]["test"]
+    assert result["low"] <= result["value"] <= result["high"]
+    assert [row["name"] for row in result["per_class"]] == ["background", "1", "2"]
+    assert folder.baseline.is_finished and folder.baseline.read_result()["system"] == "unet"
+    masks = JudgedMasks.read(folder.masks)
+    assert masks.predicted.shape == masks.targets.shape == (result["n"], *data["image_size"])
+    report = folder.report.read_text(encoding="utf-8")
+    for words in ("Class by class", "Worst cases", "Best cases", "attention of these places", "Dice"):
+        assert words in report, words
+    assert (folder.figures / "masks.png").exists()
+
+
+def test_evaluating_again_gives_the_same_numbers(tmp_path):
+    again = mirada.evaluate(run())
+    assert again.result["value"] == pytest.approx(RunFolder(run()).read_result()["value"])
+    other = mirada.evaluate(run(), make_shapes(tmp_path / "other", num=5, seed=9))
+    assert other.result["n"] == 5 and "dice_1" in other.rows[0]
+    with pytest.raises(MiradaError, match="holds no images with masks"):
+        mirada.evaluate(run(), tmp_path / "other" / "images")
+
+
+def test_resuming_ends_in_the_same_bits(tmp_path):
+    from mirada.train.stopping import Stopped, StopRequest
+    from mirada.verbs.stages import Watcher
+
+    settings = [*TINY, "train.steps=6", "baseline.name=none"]
+    whole = mirada.train(shapes(), settings=settings, out=tmp_path / "whole")
+    request = StopRequest()
+
+    class Stopping(Watcher):
+        def advances(self, progress):
+            if progress.step == 3:
+                request.request()
+
+    with pytest.raises(Stopped):
+        mirada.train(shapes(), settings=settings, out=tmp_path / "stopped", watcher=Stopping(), stop=request)
+    again = mirada.resume(tmp_path / "stopped")
+    assert (again.best / "model.safetensors").read_bytes() == (whole.best / "model.safetensors").read_bytes()
+    assert again.read_result()["value"] == whole.read_result()["value"]
+
+
+def test_masks_of_new_images(tmp_path):
+    new = make_shapes(tmp_path / "new", num=3, size=(48, 40), seed=4) / "images"
+    (new / "broken.jpg").write_bytes(b"no image")
+    code, said = on_command_line("segment", run(), new, "-o", tmp_path / "out", "--overlay")
+    assert code == 2 and "broken.jpg" in said and "background" in said
+    with Image.open(tmp_path / "out" / "01.png") as mask:
+        assert mask.mode == "P" and mask.size == (40, 48)
+        np.testing.assert_array_equal(np.asarray(mask), masks_run(run()).segment(str(new / "01.jpg")))
+    with Image.open(tmp_path / "out" / "01-overlay.png") as overlay:
+        assert overlay.size == (40, 48)
+
+
+def test_predict_gives_shares():
+    rows = mirada.predict(run(), str(shapes() / "images" / "00.jpg"))
+    assert sum(value for key, value in rows[0].items() if key.startswith("share_")) == pytest.approx(1, abs=1e-5)
+    assert mirada.load(run()).predict(str(shapes() / "images" / "00.jpg"))[0].keys() == {
+        "share_background", "share_1", "share_2",
+    }  # fmt: skip
+
+
+def test_tiles_are_segmented_as_they_are(tmp_path):
+    trained = masks_run(tiled_run())
+    assert trained.data["fit"] == "tile"
+    image = np.random.default_rng(0).integers(0, 256, (61, 45, 3), dtype=np.uint8)
+    mask = trained.segment(image)
+    assert mask.shape == (61, 45) and mask.max() < 3
+    assert trained.segment(image[:9, :7]).shape == (9, 7)
+
+
+def test_a_geotiff_stays_where_it_lies(tmp_path):
+    rasterio = pytest.importorskip("rasterio")
+    from rasterio.transform import from_origin
+
+    pixels = np.random.default_rng(1).integers(0, 256, (3, 40, 50), dtype=np.uint8)
+    place = {"crs": "EPSG:32630", "transform": from_origin(500000, 4500000, 10, 10)}
+    with rasterio.open(
+        tmp_path / "field.tif", "w", driver="GTiff", width=50, height=40, count=3, dtype="uint8", **place
+    ) as file:
+        file.write(pixels)
+    for folder in (run(), tiled_run()):
+        (done,) = mirada.segment(folder, str(tmp_path / "field.tif"), tmp_path / "out", polygons=True)
+        assert [path.name for path in done.files] == ["field.tif", "field.geojson"]
+        with rasterio.open(done.files[0]) as made:
+            assert made.crs.to_epsg() == 32630 and made.transform == place["transform"] and made.shape == (40, 50)
+            assert made.tags(1)["class_0"] == "background"
+            expected = masks_run(folder).segment(pixels.transpose(1, 2, 0))
+            np.testing.assert_array_equal(made.read(1), expected)
+        outlines = json.loads(done.files[1].read_text())
+        lons = [point[0] for feature in outlines["features"] for point in feature["geometry"]["coordinates"][0]]
+        assert all(-3.01 < lon < -2.99 for lon in lons)
+
+
+def test_what_segment_refuses(tmp_path):
+    from tests.verbs.trained_run import run as classifier
+
+    image = shapes() / "images" / "00.jpg"
+    with pytest.raises(MiradaError, match="was not trained on masks"):
+        mirada.segment(classifier(), str(image), tmp_path)
+    (tmp_path / "twice").mkdir()
+    shutil.copy(image, tmp_path / "twice" / "00.jpg")
+    with pytest.raises(MiradaError, match="two images are called 00"):
+        mirada.segment(run(), [str(image), str(tmp_path / "twice" / "00.jpg")], tmp_path / "out")
+    with pytest.raises(MiradaError, match="none of 1 images has a mask"):
+        mirada.segment(run(), str(tmp_path / "missing.png"), tmp_path / "out")
+    png = tmp_path / "a.png"
+    Image.new("RGB", (9, 9)).save(png)
+    with pytest.raises(MiradaError, match="is the image itself"):
+        mirada.segment(run(), str(png), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        (["data.task=segment"], "holds no masks"),
+        (["data.classes=[a,b]"], "names 2 classes, but the masks have 3"),
+        (["system.name=vit"], "takes images, but"),
+    ],
+)
+def test_what_train_refuses(tmp_path, settings, words):
+    source = shapes()
+    if "data.task=segment" in settings:
+        source = tmp_path / "plain"
+        (source / "a").mkdir(parents=True)
+        Image.new("RGB", (8, 8)).save(source / "a" / "x.png")
+    with pytest.raises(MiradaError, match=words):
+        mirada.train(source, settings=settings, out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_thirteen_bands_are_too_many_for_jpeg_but_not_for_an_archive(tmp_path):
+    generator = np.random.default_rng(0)
+    images = generator.integers(0, 256, (12, 16, 16, 13), dtype=np.uint8)
+    np.savez(tmp_path / "bands.npz", images=images, masks=images[..., 0] > 128)
+    made = mirada.train(tmp_path / "bands.npz", settings=[*TINY, "train.steps=1", "baseline.name=none"],
+                        out=tmp_path / "run")  # fmt: skip
+    assert made.read_data()["in_channels"] == 13
+    assert torch.isfinite(torch.tensor(made.read_result()["loss"]))
