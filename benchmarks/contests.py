@@ -59,6 +59,7 @@ class Measurement:
             "machine": machine(),
             "table": cells(rows),
             "rows": numbers(rows),
+            "trivial": rows[0].runs[0].read_result()["majority"],
             "steps": {row.entrant.label: steps[row.entrant.label] for row in rows},
         }
 

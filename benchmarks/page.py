@@ -14,7 +14,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.curves import draw_all
-from benchmarks.page_compared import systems_text, transfer_text
+from benchmarks.page_compared import masks_text, systems_text, transfer_text
 from benchmarks.page_maps import MEMORY_TEXT, SPEED_TEXT, maps_rows, maps_text, memory_rows, speed_rows
 from benchmarks.page_text import text_sections
 from benchmarks.preset_scores import with_scores
@@ -40,7 +40,7 @@ def faster(ratio: list[float]) -> str:
 
 def page() -> str:
     parts = ["# Measurements\n", "Made by `python benchmarks/page.py` from the files in `benchmarks/results/`.\n"]
-    training = (small_data_section, systems_section, transfer_section, text_section, maps_section)
+    training = (small_data_section, systems_section, transfer_section, masks_section, text_section, maps_section)
     speed = (profile_section, step_section, map_speed_section, map_memory_section)
     sections = (*training, *speed, window_section, sparse_section, record_section, block_section, gat_section)
     return "\n".join([*parts, *filter(None, (section() for section in sections))])
@@ -202,6 +202,10 @@ def transfer_section() -> str:
 def maps_section() -> str:
     head, rows, seeds = maps_rows(RESULTS)
     return maps_text(seeds) + table(head, rows) if rows else ""
+
+
+def masks_section() -> str:
+    return masks_text(read("masks"))
 
 
 def map_speed_section() -> str:
