@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.curves import draw_all
 from benchmarks.page_compared import masks_text, systems_text, transfer_text
-from benchmarks.page_maps import MEMORY_TEXT, SPEED_TEXT, maps_rows, maps_text, memory_rows, speed_rows
+from benchmarks.page_maps import MEMORY_TEXT, SPEED_TEXT, maps_rows, maps_text, maps_verdict, memory_rows, speed_rows
 from benchmarks.page_text import text_sections
 from benchmarks.preset_scores import with_scores
 from benchmarks.small_data_table import Group, read_groups
@@ -201,7 +201,7 @@ def transfer_section() -> str:
 
 def maps_section() -> str:
     head, rows, seeds = maps_rows(RESULTS)
-    return maps_text(seeds) + table(head, rows) if rows else ""
+    return maps_text(seeds) + table(head, rows) + maps_verdict(RESULTS) if rows else ""
 
 
 def masks_section() -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import statistics
 from pathlib import Path
 
 from benchmarks.jobs import read_lines
@@ -30,6 +31,19 @@ def maps_rows(results: Path) -> tuple[list[str], list[list[str]], int]:
     ]
     seeds = min((len(entries) for entries in found.values()), default=0)
     return ["data", "folds", *TITLES.values(), "90 % intervals hold"], rows, seeds
+
+
+def maps_verdict(results: Path) -> str:
+    """Where the blocked R² is below that of the best simple model, said in words."""
+    behind = []
+    for (name, scheme), entries in sorted(groups(results / "maps.jsonl").items()):
+        means = {m: statistics.mean(entry["models"][m]["scores"]["r2"] for entry in entries) for m in TITLES}
+        best = max((m for m in TITLES if m != "model"), key=lambda m: means[m])
+        if scheme == "blocked" and round(means["model"], 2) < round(means[best], 2):
+            behind.append(f"{NAMES[name]} ({means['model']:.2f} against {means[best]:.2f} of {TITLES[best]})")
+    if not behind:
+        return "\nOn blocks it is at least as good as the best of the three simple models on all data sets.\n"
+    return f"\nOn blocks it falls short of the best simple model on: {'; '.join(behind)}. Use that one there.\n"
 
 
 def maps_text(seeds: int) -> str:

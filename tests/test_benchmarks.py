@@ -6,8 +6,9 @@ import math
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
-from benchmarks import jobs, page, small_data, systems_table, throughput, transfer
+from benchmarks import jobs, mask_tiles, masks, page, small_data, systems_table, throughput, transfer
 from benchmarks.contests import Budget, Measurement
 from benchmarks.curves import LEAST_GAP, _apart, curve, draw_all
 from benchmarks.small_data_table import grouped
@@ -19,6 +20,8 @@ from mirada.compare.contest import Contest, parse_entrant
 from mirada.systems.outline import outline
 from mirada.systems.registry import all_arguments
 from mirada.verbs.contest_steps import plan_all
+from mirada.verbs.masks.windows import Plan
+from tests.shapes import shapes
 from tests.verbs.trained_run import make_photos
 
 
@@ -353,3 +356,22 @@ def test_systems_and_transfer_are_on_the_page_when_there_are_results(places):
     assert "85.3 % right on the test images" in text
     assert "(hard: 1,000)" in text
     assert "5 minutes each on 2 cores of Abacus" in text
+
+
+def test_masks_are_compared_with_and_without_skips(tmp_path):
+    found = masks.measurements(shapes(), tmp_path, (5, 10), 1)["pets"]
+    contest = Contest(str(found.source), found.entrants, 1, found.settings, found.preset, 10)
+    plans = {label: config for label, (config, _) in plan_all(contest).items()}
+    assert [config.system.name for config in plans.values()] == ["transunet"] * 2 + ["unet"] * 2
+    closed = [config.system.arguments.get("num_skips") for config in plans.values()]
+    assert closed == [None, 0, None, 0]
+    assert len({config.train.batch_size for config in plans.values()}) == 1
+
+
+def test_seams_of_tiles_are_where_tiles_meet():
+    plan = Plan(tile=20, halo=4, blend=4, is_moved=True)
+    near = mask_tiles.near_seams((50, 30), plan)
+    rows, columns = near[:, 0], near[0]
+    assert np.flatnonzero(near[:, 9]).tolist() == [*range(16, 24), *range(36, 44)]
+    assert np.flatnonzero(near[9]).tolist() == list(range(16, 24))
+    assert rows.sum() == 16 and columns.sum() == 8

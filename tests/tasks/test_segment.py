@@ -145,3 +145,27 @@ def test_outputs_in_words():
     assert quick["dice"] == pytest.approx(result["value"]) and 0 < quick["loss"]
     assert sum(task.answers(logits)[0].values()) == pytest.approx(1, abs=1e-5)
     assert task.named(targets)[1].keys() == {"target_background", "target_cell", "target_wall"}
+
+
+def test_dice_and_iou_of_torchmetrics():
+    segmentation = pytest.importorskip("torchmetrics.functional.segmentation")
+    generator = np.random.default_rng(3)
+    target, predicted = (generator.integers(0, 4, (6, 13, 17)) for _ in range(2))
+    given = torch.from_numpy(predicted), torch.from_numpy(target)
+    ours = [mask_confusion(p, t, 4) for p, t in zip(predicted, target, strict=True)]
+    dice_NC = segmentation.dice_score(*given, num_classes=4, average="none", input_format="index")
+    np.testing.assert_allclose(np.stack([dice_of(one) for one in ours]), dice_NC, rtol=1e-5)
+    iou_NC = segmentation.mean_iou(*given, num_classes=4, per_class=True, input_format="index")
+    np.testing.assert_allclose(np.stack([iou_of(one) for one in ours]), iou_NC, rtol=1e-5)
+
+
+def test_hausdorff_of_scipy():
+    """Our distances, at their largest instead of the 95th percentile, are scipy's."""
+    from scipy.spatial.distance import directed_hausdorff
+
+    generator = np.random.default_rng(4)
+    one, other = (generator.random((19, 23)) > 0.85 for _ in range(2))
+    points = [np.argwhere(edge_of(mask)) for mask in (one, other)]
+    there, back = hausdorff(one, other)
+    assert there.max() == pytest.approx(directed_hausdorff(*points)[0])
+    assert back.max() == pytest.approx(directed_hausdorff(*points[::-1])[0])
