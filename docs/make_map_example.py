@@ -30,6 +30,8 @@ def main(data: Path) -> None:
                 "data.label_column=richness",
                 "data.covariates=[]",
                 "maps.block=3deg",
+                "maps.schemes=[blocked]",
+                "train.steps=200",
             ],
             out=Path(place) / "run",
         )

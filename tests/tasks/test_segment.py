@@ -131,7 +131,7 @@ def test_means_leave_out_images_that_say_nothing_of_a_class():
     said[0, 0] = 0  # half of the cell is missed
     result, rows = mask_result(Predicted(said, targets), NAMES, (1, 2))
     assert result["per_class"][1]["dice"] == pytest.approx(2 * 4 / (4 + 8))
-    assert math.isnan(result["per_class"][2]["dice"])
+    assert result["per_class"][2]["dice"] is None
     assert result["value"] == pytest.approx(2 / 3) and result["iou"] == pytest.approx(0.5)
     assert rows[0]["dice"] == pytest.approx(0.666667) and rows[1]["dice"] is None
     # Whoever says cell everywhere is half right on the first image and wrong on the second.

@@ -20,6 +20,7 @@ from mirada.verbs.train import Watcher
 SECONDS_BETWEEN_LINES = 10.0
 SECONDS_BETWEEN_EVALUATIONS = 1.0  # small models are evaluated many times a second
 NOUNS = {"image": "images", "graph": "nodes", "pixels": "images", "text": "texts", "pairs": "pairs", "plots": "plots"}
+NOUNS["masks"] = "images"
 
 
 @contextmanager

@@ -34,7 +34,7 @@ class DataConfig(Section):
     fit: Literal["crop", "squash", "pad", "tile"] = Field(
         "crop", description="how images of another shape are fitted; with masks crop is squash, and tile cuts them up"
     )
-    classes: dict[str, str] | list[str] | None = Field(
+    classes: dict[str | int, str] | list[str] | None = Field(
         None, description="names of the numbers or colours of masks, as {'#ff0000': tumour} or a list in their order"
     )
     ignore: list[int | str] | None = Field(None, description="numbers or colours of masks that count for nothing")

@@ -105,27 +105,27 @@ def describe(source: ImageSource) -> str:
 def _to_array(image: Image.Image) -> np.ndarray:
     mode = image.mode
     if mode.startswith("I"):
-        return _grey_from_integers(np.asarray(image))[..., None]
+        return grey_from_integers(np.asarray(image))[..., None]
     if mode == "F":
         return _grey_from_floats(np.asarray(image))[..., None]
     if mode in ("1", "L"):
         if "transparency" in image.info:
-            return _over_white(np.asarray(image.convert("L").convert("LA")))
+            return over_white(np.asarray(image.convert("L").convert("LA")))
         return np.asarray(image.convert("L"))[..., None]
     if mode in ("LA", "La"):
-        return _over_white(np.asarray(image.convert("LA")))
+        return over_white(np.asarray(image.convert("LA")))
     if mode in ("RGBA", "RGBa", "PA") or "transparency" in image.info:
-        return _over_white(np.asarray(image.convert("RGBA")))
+        return over_white(np.asarray(image.convert("RGBA")))
     return np.asarray(image.convert("RGB"))
 
 
-def _over_white(pixels: np.ndarray) -> np.ndarray:
+def over_white(pixels: np.ndarray) -> np.ndarray:
     """colour * alpha + white * (1 - alpha), in integers."""
     colour, alpha = pixels[..., :-1].astype(np.uint32), pixels[..., -1:].astype(np.uint32)
     return ((colour * alpha + 255 * (255 - alpha) + 127) // 255).astype(np.uint8)
 
 
-def _grey_from_integers(values: np.ndarray) -> np.ndarray:
+def grey_from_integers(values: np.ndarray) -> np.ndarray:
     if values.min() < 0 or values.max() > 65535:
         raise ValueError(f"its integer pixels span {values.min()}..{values.max()}, beyond 16 bits")
     return ((values.astype(np.uint32) + 128) // 257).astype(np.uint8)
@@ -151,7 +151,7 @@ def _opened(source: ImageSource) -> Iterator[Image.Image]:
         image = Image.open(stream, formats=FORMATS)
     with image:
         width, height = image.size
-        _check_pixels(height, width)
+        check_pixels(height, width)
         yield image
 
 
@@ -160,7 +160,7 @@ def _content(source: ImageSource) -> ImageSource:
     return read_packed(source) if isinstance(source, str | os.PathLike) and is_address(source) else source
 
 
-def _check_pixels(height: int, width: int) -> None:
+def check_pixels(height: int, width: int) -> None:
     if height * width > MAX_PIXELS:
         raise ValueError(
             f"it has {width} x {height} pixels, over the limit of {MAX_PIXELS // 10**6} million; cut or shrink it"
@@ -213,5 +213,5 @@ def _open_npy(source: ImageSource) -> np.ndarray:
         array = np.load(source, mmap_mode="r", allow_pickle=False)
         if array.dtype != np.uint8 or array.ndim not in (2, 3) or 0 in array.shape:
             raise ValueError(f"it holds {array.dtype} of shape {array.shape}, expected uint8 (H, W) or (H, W, bands)")
-        _check_pixels(*array.shape[:2])
+        check_pixels(*array.shape[:2])
         return array[..., None] if array.ndim == 2 else array

@@ -65,7 +65,12 @@ class Split:
 
 
 def make_split(
-    table: ImageTable, *, seed: int = 0, val: float = 0.15, test: float = 0.15, hashes: Sequence[bytes] | None = None
+    table: ImageTable,
+    *,
+    seed: int = 0,
+    val: float = 0.15,
+    test: float = 0.15,
+    hashes: Sequence[bytes | None] | None = None,
 ) -> Split:
     """Split a table; `hashes` (one per row, see fingerprint.py) keep identical images together."""
     require_shares(val, test)
@@ -102,12 +107,12 @@ def crossing_duplicates(splits: np.ndarray, hashes: Sequence[bytes | None]) -> l
     return [group for group in same_rows(hashes) if len({splits[row] for row in group}) > 1]
 
 
-def _units(table: ImageTable, hashes: Sequence[bytes] | None) -> np.ndarray:
+def _units(table: ImageTable, hashes: Sequence[bytes | None] | None) -> np.ndarray:
     """(N,) unit number: rows of the same group or with the same image are one unit."""
     keys = [] if table.groups is None else [table.groups]
     if hashes is not None:
         first_row = {key: row for row, key in reversed(list(enumerate(hashes))) if key is not None}
-        keys.append(np.array([first_row.get(key, row) for row, key in enumerate(hashes)]))
+        keys.append(np.array([row if key is None else first_row[key] for row, key in enumerate(hashes)]))
     return connected(keys, len(table))
 
 
@@ -196,6 +201,14 @@ def _complete_given(table, units, val, seed, generator, hashes) -> Split:
         )
     _require_held_out(sides, table)
     return _as_split(sides, "given", seed, notes)
+
+
+def require_validation(split: Split, source: str) -> None:
+    """Without validation images no weights can be chosen."""
+    if not len(split.val):
+        raise MiradaError(
+            f"{source}: there are too few images to hold some out for validation; give at least three of a class."
+        )
 
 
 def _require_held_out(sides: np.ndarray, table: ImageTable) -> None:

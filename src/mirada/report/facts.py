@@ -56,7 +56,7 @@ def data_facts(run: Contents) -> dict:
 
 def image_rows(data: dict) -> list[tuple[str, str]]:
     height, width = data["image_size"]
-    fits = {"crop": "cropped", "squash": "squashed", "pad": "padded"}
+    fits = {"crop": "cropped", "squash": "squashed", "pad": "padded", "tile": "cut into tiles"}
     return [
         ("Size", f"{height} × {width} pixels (height × width), {_channels(data)}"),
         ("Other shapes are", fits.get(data.get("fit", ""), "–")),

@@ -73,9 +73,9 @@ def _class_rows(result: dict) -> list[dict]:
         {
             "name": row["name"],
             "dice": decimal(row["dice"]),
-            "bar": round(100 * (0.0 if np.isnan(row["dice"]) else row["dice"])),
+            "bar": round(100 * (row["dice"] or 0.0)),
             "iou": decimal(row["iou"]),
-            "hd95": "–" if np.isnan(row["hd95"]) else f"{row['hd95']:.1f}",
+            "hd95": "–" if row["hd95"] is None else f"{row['hd95']:.1f}",
             "boundary_f1": decimal(row["boundary_f1"]),
             "images": f"{row['images']:,}",
             "pixels": f"{100 * row['pixels'] / max(1, sum(r['pixels'] for r in result['per_class'])):.1f} %",

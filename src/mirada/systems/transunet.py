@@ -88,6 +88,9 @@ class TransUNet(nn.Module):
         super().__init__()
         if not 0 <= num_skips <= 3:
             raise MiradaError(f"num_skips={num_skips}: must be 0 to 3, as there are maps of stride 8, 4 and 2")
+        for argument, given, wanted in (("decoder_widths", decoder_widths, 4), ("stages", stages, 3)):
+            if len(given) != wanted:
+                raise MiradaError(f"{argument}={tuple(given)}: must be {wanted} numbers")
         self.patch_size, self.num_extra, self.num_skips = STRIDE, 0, num_skips
         backbones: dict[str, tuple[type[nn.Module], int]] = {"cnn": (CNNMaps, 2), "resnet": (BiT, 4)}
         make, widening = one_of("backbone", backbone, backbones)

@@ -32,4 +32,4 @@ class JudgedMasks:
             with np.load(path, allow_pickle=False) as archive:
                 return cls(**{name: archive[name] for name in ("predicted", "targets", "rows", "shown", "images")})
         except Exception as error:  # a damaged zip raises half a dozen types
-            raise MiradaError(f"{path}: cannot be read ({error}); `mirada evaluate` makes it again.") from None
+            raise MiradaError(f"{path}: cannot be read ({error}); restore it or train again.") from None

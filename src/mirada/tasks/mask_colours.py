@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mirada.data.masks.classes import BACKGROUND, IGNORED
+from mirada.data.masks.classes import IGNORED, is_background
 
 FIRST = ("#e69f00", "#56b4e9", "#009e73", "#f0e442", "#0072b2", "#d55e00", "#cc79a7")
 GREY = (128, 128, 128)  # pixels that count for nothing
@@ -18,7 +18,7 @@ def colours_of(class_names: Sequence[str]) -> list[np.ndarray]:
     """uint8 RGB of each class; black of the background."""
     found, number = [], 0
     for name in class_names:
-        if name == BACKGROUND:
+        if is_background(name):
             found.append(np.zeros(3, np.uint8))
             continue
         found.append(_colour(number))
@@ -44,7 +44,7 @@ def palette_of(class_names: Sequence[str]) -> list[int]:
 def coloured(picture_HW3: np.ndarray, mask_HW: np.ndarray, class_names: Sequence[str]) -> np.ndarray:
     """The image under its mask; what is background stays as it is, what counts for nothing is grey."""
     palette = np.array(palette_of(class_names), np.float64).reshape(256, 3)
-    is_plain = np.array([name == BACKGROUND for name in class_names])
+    is_plain = np.array([is_background(name) for name in class_names])
     opacity = np.full(256, OPACITY)
     opacity[: len(class_names)][is_plain] = 0.0
     share = opacity[mask_HW][..., None]

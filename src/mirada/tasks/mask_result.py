@@ -22,8 +22,11 @@ class Predicted:
         return len(self.masks_NHW)
 
 
-def mask_result(masks: Predicted, class_names: Sequence[str], judged: tuple[int, ...]) -> tuple[dict, list[dict]]:
-    """Everything the report says, and a row per image."""
+def mask_result(
+    masks: Predicted, class_names: Sequence[str], judged: tuple[int, ...], groups_N: np.ndarray | None = None
+) -> tuple[dict, list[dict]]:
+    """Everything the report says, and a row per mask; `groups_N` says which masks are tiles of one image."""
+    groups_N = np.arange(len(masks)) if groups_N is None else groups_N
     num_classes = len(class_names)
     confusions_NCC = confusions(masks, num_classes)
     dice_NC = np.stack([dice_of(confusion) for confusion in confusions_NCC])
@@ -31,31 +34,30 @@ def mask_result(masks: Predicted, class_names: Sequence[str], judged: tuple[int,
         _edges(found, target, num_classes) for found, target in zip(masks.masks_NHW, masks.targets_NHW, strict=True)
     ]
     hd95_NC, f1_NC = (np.array([[scores[c][part] for c in range(num_classes)] for scores in edges]) for part in (0, 1))
-    low, high = interval(dice_NC, judged)
+    low, high = interval(dice_NC, judged, groups_N)
     pooled = confusions_NCC.sum(0)
     per_class = [
         {
             "name": class_name,
-            "dice": _mean(dice_NC[:, c]),
-            "iou": float(iou_of(pooled)[c]),
-            "hd95": _mean(hd95_NC[:, c]),
-            "boundary_f1": _mean(f1_NC[:, c]),
+            "dice": _known(_mean(dice_NC[:, c])),
+            "iou": _known(float(iou_of(pooled)[c])),
+            "hd95": _known(_mean(hd95_NC[:, c])),
+            "boundary_f1": _known(_mean(f1_NC[:, c])),
             "images": int((confusions_NCC[:, c].sum(1) > 0).sum()),
             "pixels": int(pooled[c].sum()),
         }
         for c, class_name in enumerate(class_names)
     ]
-    rows = [per_class[c] for c in judged]
     result = {
         "metric": "dice",
         "value": mean_dice(confusions_NCC, judged),
         "low": low,
         "high": high,
         "interval": "bootstrap over images, 95 %",
-        "n": len(masks),
+        "n": len(np.unique(groups_N)),
         "iou": pooled_iou(confusions_NCC, judged),
-        "hd95": _mean(np.array([row["hd95"] for row in rows])),
-        "boundary_f1": _mean(np.array([row["boundary_f1"] for row in rows])),
+        "hd95": _known(_mean_of_classes(hd95_NC[:, list(judged)])),
+        "boundary_f1": _known(_mean_of_classes(f1_NC[:, list(judged)])),
         "pixel_accuracy": float(np.diag(pooled).sum() / pooled.sum()),
         "majority": best_constant(masks, len(class_names), judged),
         "per_class": per_class,
@@ -95,10 +97,13 @@ def pooled_iou(confusions_NCC: np.ndarray, judged: tuple[int, ...]) -> float:
     return _mean(iou_of(confusions_NCC.sum(0))[list(judged)])
 
 
-def interval(dice_NC: np.ndarray, judged: tuple[int, ...]) -> tuple[float, float]:
-    """95 %, by drawing images again."""
+def interval(dice_NC: np.ndarray, judged: tuple[int, ...], groups_N: np.ndarray) -> tuple[float, float]:
+    """95 %, by drawing images again, each with all of its tiles."""
     dice_NJ = dice_NC[:, list(judged)]
-    return bootstrap(lambda rows: _mean_of_classes(dice_NJ[rows]), len(dice_NJ))
+    rows_of = [np.flatnonzero(groups_N == group) for group in np.unique(groups_N)]
+    return bootstrap(
+        lambda drawn: _mean_of_classes(dice_NJ[np.concatenate([rows_of[group] for group in drawn])]), len(rows_of)
+    )
 
 
 def best_constant(masks: Predicted, num_classes: int, judged: tuple[int, ...]) -> float:
@@ -125,6 +130,11 @@ def _mean(values: np.ndarray) -> float:
     """Of those that are numbers; NaN if none is."""
     known = values[~np.isnan(values)]
     return float(known.mean()) if len(known) else float("nan")
+
+
+def _known(value: float) -> float | None:
+    """JSON has no NaN."""
+    return None if np.isnan(value) else value
 
 
 def _rounded(value: float) -> float | None:

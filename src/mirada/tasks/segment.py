@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from mirada.data.masks.classes import BACKGROUND, IGNORED
+from mirada.data.masks.classes import IGNORED, judged_of
 from mirada.tasks.mask_result import Predicted, mask_result, watched_numbers
 
 SMOOTH = 1e-5
@@ -29,8 +29,7 @@ class Segment:
     ) -> None:
         self.class_names = tuple(class_names)
         self.dice_weight, self.class_weights = dice_weight, class_weights
-        named = [number for number, name in enumerate(self.class_names) if name != BACKGROUND]
-        self.judged = tuple(named or range(len(self.class_names)))  # the background is not what a mean is about
+        self.judged = judged_of(self.class_names)
 
     def loss(self, logits_BCHW: Tensor, targets_BHW: Tensor) -> Tensor:
         weight = None if self.class_weights is None else self.class_weights.to(logits_BCHW)

@@ -53,7 +53,7 @@ def check(
     if has_plots(config.data):
         return inspect_plots(open_plots(source, **plot_options(config.data)))
     if has_masks(config.data):
-        return inspect_masks(open_masks(source, classes=config.data.classes, ignore=config.data.ignore or ()))
+        return inspect_masks(open_masks(source, classes=config.data.classes, ignore=config.data.ignore))
     if is_text(source):
         return inspect_text(open_text(source, **text_options(config.data)))
     return inspect(

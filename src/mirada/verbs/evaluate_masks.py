@@ -31,7 +31,10 @@ def judge_masks(trained: TrainedMasks, source: str | None, given: dict) -> tuple
         rows = np.arange(len(store))
         batches = evaluation_masks(store, rows, batch_size=EVALUATION_BATCH, normalisation=trained.normalisation)
     task = Segment(trained.data["class_names"])
-    result, lines, _, _ = judge(trained.model, task, batches, trained.device, store.table.name)
+    groups_N = store.table.groups
+    assert groups_N is not None
+    name, of_image = store.table.name, groups_N.__getitem__
+    result, lines, _, _ = judge(trained.model, task, batches, trained.device, name, of_image)
     title = source or f"{trained.data['source']} ({side} images)"
     return {"source": title, "inputs": "masks", "task": "segment", **result, "broken": []}, lines, side
 
@@ -51,7 +54,8 @@ def _other(trained: TrainedMasks, source: str, given: dict) -> MaskImages:
     _require_same_classes(table, own)
     height, width = trained.data["image_size"]
     shape = ImageShape((height, width), trained.data["in_channels"], "as trained")
-    return load_masks(table, shape, fit=trained.data["fit"], workers=data.workers)
+    limit = int(data.memory_gb * 2**30)
+    return load_masks(table, shape, fit=trained.data["fit"], workers=data.workers, memory_limit=limit)
 
 
 def _text(code: int, classes: MaskClasses) -> str:

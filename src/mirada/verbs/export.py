@@ -23,8 +23,8 @@ from mirada.verbs.text.trained import TrainedText
 
 # What a user of the model must know of the data; the split and the file names stay at home.
 KEPT = (
-    *("inputs", "task", "class_names", "target_names", "image_size", "in_channels", "feature_names", "fit"),
-    *("normalisation", "target_mean", "target_std", "checksum", "max_length", "shared", "sides"),
+    *("inputs", "task", "class_names", "target_names", "classes", "image_size", "in_channels", "feature_names"),
+    *("fit", "normalisation", "target_mean", "target_std", "checksum", "max_length", "shared", "sides"),
     *("head", "target_name", "band_names", "covariate_names", "chip_size", "crs", "scheme", "block"),
 )
 TOLERANCE = 1e-4

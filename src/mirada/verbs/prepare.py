@@ -32,6 +32,7 @@ from mirada.data import (
 )
 from mirada.data.geo.read_plots import is_plots
 from mirada.data.graphs import is_graph
+from mirada.data.splits import require_validation
 from mirada.data.text.sources import is_text
 from mirada.errors import MiradaError
 from mirada.tasks.image import Task, task_of
@@ -221,6 +222,7 @@ def prepare(
         normalisation = Normalisation(tuple(statistics["mean"]), tuple(statistics["std"]))
         return Prepared(store, Split.from_dict(saved["split"]), normalisation, data.fit)
     split = make_split(store.table, seed=data.split_seed, val=data.val, test=data.test, hashes=store.hashes())
+    require_validation(split, store.table.source)
     return Prepared(store, split, store.normalisation(split.train), data.fit)
 
 

@@ -10,13 +10,15 @@ from typing import Any
 
 import numpy as np
 
+from mirada.data.decode import check_pixels, grey_from_integers, over_white
 from mirada.data.resize import match_channels
 from mirada.errors import MiradaError
 from mirada.report.held_out import displayable
+from mirada.train.files import write_text
 from mirada.train.folder import RunFolder
 from mirada.verbs.images import named_images, pixels_of
 from mirada.verbs.load import Trained
-from mirada.verbs.masks.output import write_geotiff, write_overlay, write_png, write_polygons
+from mirada.verbs.masks.output import polygons_of, write_geotiff, write_overlay, write_png
 from mirada.verbs.masks.trained import TrainedMasks, masks_run
 
 Progress = Callable[[int, int], None]
@@ -84,6 +86,7 @@ def _segment_one(
         profile = None if raster is None else raster.profile
     files = [stem.with_name(f"{stem.name}.png" if profile is None else f"{stem.name}.tif")]
     _require_not_an_image(files[0], name)
+    outlines = polygons_of(mask_HW, names, profile) if polygons else None
     if profile is None:
         write_png(files[0], mask_HW, names)
     else:
@@ -92,9 +95,9 @@ def _segment_one(
         assert pixels is not None
         files.append(stem.with_name(f"{stem.name}-overlay.png"))
         write_overlay(files[-1], displayable(pixels), mask_HW, names)
-    if polygons:
+    if outlines is not None:
         files.append(stem.with_name(f"{stem.name}.geojson"))
-        write_polygons(files[-1], mask_HW, names, profile)
+        write_text(files[-1], outlines)
     return Segmented(name, tuple(files), trained.shares(mask_HW))
 
 
@@ -120,14 +123,24 @@ def georeferenced(name: str) -> Iterator[Any]:
 
 
 def _read(raster: Any, rows: tuple[int, int] | None, cols: tuple[int, int] | None, channels: int) -> np.ndarray:
-    """uint8 (h, w, channels) of a window, or of all."""
-    if raster.count < channels or any(dtype != "uint8" for dtype in raster.dtypes[:channels]):
-        raise MiradaError(
-            f"{raster.name}: has {raster.count} bands of {raster.dtypes[0]}, expected {channels} of uint8, as the "
-            "model was trained on."
-        )
+    """uint8 (h, w, channels) of a window, or of all, treated as data/decode.py treats images."""
+    from rasterio.enums import ColorInterp
+    from rasterio.errors import RasterioError
+
     window = None if rows is None or cols is None else (rows, cols)
-    return raster.read(list(range(1, channels + 1)), window=window).transpose(1, 2, 0)
+    try:
+        if window is None:
+            check_pixels(raster.height, raster.width)
+        pixels = raster.read(window=window).transpose(1, 2, 0)
+        if pixels.dtype != np.uint8:
+            if pixels.dtype.kind not in "iu":
+                raise ValueError(f"its bands are {pixels.dtype}, expected whole numbers of 8 or 16 bits")
+            pixels = grey_from_integers(pixels)
+    except (RasterioError, ValueError) as error:
+        raise MiradaError(f"{raster.name}: cannot be read: {' '.join(str(error).split())}.") from error
+    if pixels.shape[2] in (2, 4) and raster.colorinterp[-1] == ColorInterp.alpha:
+        pixels = over_white(pixels)
+    return match_channels(pixels, channels)
 
 
 def _require_not_an_image(path: Path, name: str) -> None:

@@ -12,7 +12,7 @@ from mirada.data.masks.table import is_masks, open_masks
 from mirada.errors import MiradaError
 
 
-def read(source, classes=None, ignore=()):
+def read(source, classes=None, ignore=None):
     return open_masks(source, classes=classes, ignore=ignore)
 
 
@@ -212,3 +212,68 @@ def test_names_that_do_not_fit(folder, classes):
 def test_a_table_of_classes_without_names(folder):
     (folder / "classes.csv").write_text("id,title\n0,a\n")
     assert "classes.csv: has the columns id, title" in refused(folder)
+
+
+def test_a_mask_of_greys_among_colours(folder):
+    colours = np.array([(255, 255, 255), (255, 0, 0), (0, 0, 255)], np.uint8)
+    for path in (folder / "masks").iterdir():
+        save(path, colours[np.asarray(Image.open(path))])
+    save(folder / "masks" / "02.png", np.full((24, 32), 255, np.uint8))
+    table = read(folder, {"#ffffff": "background", "#ff0000": "square", "#0000ff": "disc"})
+    assert not table.read_mask(2).any() and table.read_mask(1).any()
+
+
+@pytest.mark.parametrize("codes", [("#000000", "#010101", "#020202"), ("0,0,0", "1,1,1", "2,2,2")])
+def test_colours_may_name_greys(folder, codes):
+    named = read(folder, dict(zip(codes, ("background", "square", "disc"), strict=True)))
+    plain = read(folder, {0: "background", 1: "square", 2: "disc"})
+    np.testing.assert_array_equal(named.read_mask(1), plain.read_mask(1))
+    assert "which is no class" in refused(folder, classes={"#ff0000": "square"})
+
+
+def test_255_counts_if_nothing_is_to_be_ignored(folder):
+    mask = np.array(Image.open(folder / "masks" / "00.png"))
+    mask[0] = 255
+    save(folder / "masks" / "00.png", mask)
+    assert read(folder, ignore=None).classes.ignored == (255,)
+    assert read(folder, ignore=()).classes.names == ("background", "1", "2", "255")
+
+
+def test_a_split_without_masks_is_not_used(tmp_path):
+    make_shapes(tmp_path / "train", num=4)
+    (tmp_path / "test" / "images").mkdir(parents=True)
+    save(tmp_path / "test" / "images" / "a.png", np.zeros((4, 4), np.uint8))
+    assert is_masks(tmp_path)
+    table = read(tmp_path)
+    assert len(table) == 4 and "has no folder of masks" in table.notes[0]
+
+
+def test_images_that_end_as_masks_do(folder):
+    for path in [*(folder / "images").iterdir(), *(folder / "masks").iterdir()]:
+        path.rename(path.with_name(f"{path.stem}_gt{path.suffix}"))
+    assert len(read(folder)) == 5
+
+
+def test_masks_turn_as_their_images_do(folder):
+    """Both say that they are to be shown upside down."""
+    before = read(folder).read_mask(1)
+    exif = Image.Exif()
+    exif[0x0112] = 3
+    for path in (folder / "images" / "01.jpg", folder / "masks" / "01.png"):
+        with Image.open(path) as image:
+            image.load()
+            image.save(path, exif=exif)
+    np.testing.assert_array_equal(read(folder).read_mask(1), before[::-1, ::-1])
+
+
+def test_damaged_files(folder):
+    (folder / "classes.csv").write_text("value,name\n0,background,what\n1,square\n2,disc\n")
+    assert read(folder).classes.names == ("background", "square", "disc")
+    (folder / "masks" / "02.png").unlink()
+    (folder / "masks" / "02.npy").write_bytes(b"no array")
+    assert "02.npy: cannot be read" in refused(folder)
+
+
+def test_names_must_differ_and_the_background_may_have_a_capital(folder):
+    assert "two classes are called 'a'" in refused(folder, classes=["a", "b", "a"])
+    assert read(folder, ["Background", "a", "b"]).classes.judged == (1, 2)

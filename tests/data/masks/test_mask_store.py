@@ -20,7 +20,7 @@ from mirada.errors import MiradaError
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory):
-    return open_masks(make_shapes(tmp_path_factory.mktemp("masks") / "shapes", num=6), classes=None, ignore=())
+    return open_masks(make_shapes(tmp_path_factory.mktemp("masks") / "shapes", num=6), classes=None, ignore=None)
 
 
 def load(table, size=(24, 32), fit="squash", **options):
@@ -92,3 +92,9 @@ def test_batches_are_a_function_of_seed_epoch_and_step(table):
     first, again = one.batch(1, 2), other.batch(1, 2)
     assert torch.equal(first.inputs, again.inputs) and torch.equal(first.targets, again.targets)
     assert first.targets.dtype == torch.int64 and first.targets.shape == (2, 24, 32)
+
+
+def test_blank_tiles_do_not_tie_images_together(table):
+    store = load(table, (16, 16), "tile")
+    store.images[::6] = 7
+    assert [found is None for found in store.hashes()] == [row % 6 == 0 for row in range(len(store))]

@@ -34,6 +34,15 @@ def test_check_shows_the_imbalance():
     assert code == 0 and "24 images with masks" in said and "ready to train" in said
 
 
+def test_the_command_line_tells_what_it_does(tmp_path):
+    code, said = on_command_line(
+        "train", shapes(), *TINY, "--steps", 2, "--baseline", "none", "--out", tmp_path / "run"
+    )
+    assert code == 0 and "images" in said and "dice on" in said, said
+    code, said = on_command_line("evaluate", tmp_path / "run")
+    assert code == 0 and "dice on" in said, said
+
+
 def test_large_images_and_rare_classes_are_told(tmp_path):
     folder = make_shapes(tmp_path / "large", num=6, size=(500, 520))
     mask = np.array(Image.open(folder / "masks" / "00.png"))
@@ -139,6 +148,39 @@ def test_a_geotiff_stays_where_it_lies(tmp_path):
         assert all(-3.01 < lon < -2.99 for lon in lons)
 
 
+def test_rasters_are_read_as_images_are(tmp_path):
+    """Of 16 bits, with one band, with transparency: as Pillow's decoder has it, whichever way it comes in."""
+    rasterio = pytest.importorskip("rasterio")
+    from rasterio.transform import from_origin
+
+    place = {"crs": "EPSG:32630", "transform": from_origin(500000, 4500000, 10, 10), "driver": "GTiff"}
+    generator = np.random.default_rng(2)
+    for name, bands, dtype in (("grey", 1, "uint16"), ("alpha", 4, "uint8"), ("one", 1, "uint8")):
+        pixels = generator.integers(0, np.iinfo(dtype).max, (bands, 24, 32)).astype(dtype)
+        path = tmp_path / f"{name}.tif"
+        with rasterio.open(path, "w", width=32, height=24, count=bands, dtype=dtype, **place) as file:
+            file.write(pixels)
+        (done,) = mirada.segment(run(), str(path), tmp_path / "out")
+        with rasterio.open(done.files[0]) as made:
+            np.testing.assert_array_equal(made.read(1), masks_run(run()).segment(str(path)), err_msg=name)
+    whole = (tmp_path / "grey.tif").read_bytes()
+    (tmp_path / "cut.tif").write_bytes(whole[: len(whole) // 2])
+    (bad, good) = mirada.segment(run(), [str(tmp_path / "cut.tif"), str(tmp_path / "one.tif")], tmp_path / "more")
+    assert "cut.tif" in bad.error and good.error is None
+
+
+def test_an_exported_model_is_evaluated(tmp_path):
+    mirada.export(run(), to="safetensors", out=tmp_path / "exported")
+    other = make_shapes(tmp_path / "other", num=4, seed=9)
+    assert mirada.evaluate(tmp_path / "exported", other).result["n"] == 4
+
+
+def test_tiles_of_one_image_are_one_witness():
+    folder = RunFolder(tiled_run())
+    data, result = folder.read_data(), folder.read_result()
+    assert sum(data["num_images"].values()) == 24 and result["n"] == data["num_images"]["test"]
+
+
 def test_what_segment_refuses(tmp_path):
     from tests.verbs.trained_run import run as classifier
 
@@ -163,6 +205,8 @@ def test_what_segment_refuses(tmp_path):
         (["data.task=segment"], "holds no masks"),
         (["data.classes=[a,b]"], "names 2 classes, but the masks have 3"),
         (["system.name=vit"], "takes images, but"),
+        (["train.batch_size=1"], "two at a time"),
+        (["system.arguments.decoder_widths=[8,8,4]"], "must be 4 numbers"),
     ],
 )
 def test_what_train_refuses(tmp_path, settings, words):
@@ -174,6 +218,16 @@ def test_what_train_refuses(tmp_path, settings, words):
     with pytest.raises(MiradaError, match=words):
         mirada.train(source, settings=settings, out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def test_too_few_images_and_nothing_but_background(tmp_path):
+    with pytest.raises(MiradaError, match="too few images to hold some out"):
+        mirada.train(make_shapes(tmp_path / "two", num=2), settings=[*TINY], out=tmp_path / "run")
+    folder = make_shapes(tmp_path / "blank", num=12)
+    for mask in sorted((folder / "masks").iterdir())[2:]:
+        Image.new("L", (32, 24)).save(mask)
+    with pytest.raises(MiradaError, match="shows 1, 2"):
+        mirada.train(folder, settings=[*TINY], out=tmp_path / "run")
 
 
 def test_thirteen_bands_are_too_many_for_jpeg_but_not_for_an_archive(tmp_path):

@@ -23,7 +23,7 @@ def read_class_table(folder: Path) -> dict[str, str] | None:
     try:
         with open(path, newline="", encoding="utf-8-sig") as file:
             rows = [
-                {(key or "").strip().lower(): (value or "").strip() for key, value in row.items()}
+                {key.strip().lower(): (value or "").strip() for key, value in row.items() if key is not None}
                 for row in csv.DictReader(file)
             ]
     except (UnicodeDecodeError, csv.Error) as error:

@@ -16,8 +16,20 @@ from mirada.errors import MiradaError
 
 IGNORED = 255  # the number of pixels that count for nothing
 BACKGROUND = "background"
+GREY = 0x010101  # times a number: that grey as a colour
 MAX_FOUND = 64  # codes of masks whose classes nobody named
-Given = Mapping[str, str] | Sequence[str]
+Given = Mapping[str | int, str] | Mapping[str, str] | Sequence[str]
+Code = str | int
+
+
+def is_background(name: str) -> bool:
+    return name.casefold() == BACKGROUND
+
+
+def judged_of(names: Sequence[str]) -> tuple[int, ...]:
+    """The classes that count in a mean over classes: all but the background, unless there is nothing else."""
+    found = tuple(number for number, name in enumerate(names) if not is_background(name))
+    return found or tuple(range(len(names)))
 
 
 @dataclass(frozen=True)
@@ -32,8 +44,7 @@ class MaskClasses:
     @property
     def judged(self) -> tuple[int, ...]:
         """The classes that count in a mean over classes: all but the background."""
-        found = tuple(number for number, name in enumerate(self.names) if name != BACKGROUND)
-        return found or tuple(range(len(self.names)))
+        return judged_of(self.names)
 
     def numbered(self, codes_HW: np.ndarray, where: str) -> np.ndarray:
         """uint8 numbers of classes, IGNORED where it counts for nothing."""
@@ -80,21 +91,28 @@ def code_of(text: str | int, are_colours: bool) -> int:
     raise MiradaError(f"data.classes: {words!r} names no code of these masks, expected {wanted}.")
 
 
+def names_colours(given: Given | None, ignore: Sequence[Code] | None) -> bool:
+    """Codes are given as colours: so are meant greys, too."""
+    codes = [*(given if isinstance(given, Mapping) else ()), *(ignore or ())]
+    return any(str(code).strip().startswith("#") or "," in str(code) for code in codes)
+
+
 def resolve_classes(
     pixels_of: Mapping[int, int],
     are_colours: bool,
     given: Given | None,
-    ignore: Sequence[str | int],
+    ignore: Sequence[Code] | None,
     source: str,
 ) -> tuple[MaskClasses, tuple[str, ...]]:
     """The classes of masks in which each code has so many pixels, and what was decided."""
-    left_out = tuple(code_of(code, are_colours) for code in ignore)
+    left_out = tuple(code_of(code, are_colours) for code in ignore or ())
     found = [code for code in sorted(pixels_of) if code not in left_out]
     if isinstance(given, Mapping):
         codes = {code_of(key, are_colours): name for key, name in given.items()}
+        _require_different(list(codes.values()), source)
         return MaskClasses(tuple(codes), tuple(codes.values()), left_out, are_colours), ()
     notes: tuple[str, ...] = ()
-    if given is None and not ignore and not are_colours and 255 in found and set(found) - {0, 255}:
+    if given is None and ignore is None and not are_colours and 255 in found and set(found) - {0, 255}:
         left_out, found = (255,), [code for code in found if code != 255]
         notes = (
             "255 beside other numbers is taken as a border that counts for nothing (data.ignore=[] if it counts).",
@@ -113,8 +131,18 @@ def resolve_classes(
     if given is not None and len(given) != len(found):
         listed = ", ".join(code_text(code, are_colours) for code in found)
         raise MiradaError(f"data.classes names {len(given)} classes, but the masks have {len(found)}: {listed}.")
+    if given is not None:
+        _require_different(given, source)
     names = tuple(given) if given is not None else tuple(_name(code, found, are_colours) for code in found)
     return MaskClasses(tuple(found), names, left_out, are_colours), notes
+
+
+def _require_different(names: Sequence[str], source: str) -> None:
+    if len(names) >= IGNORED:
+        raise MiradaError(f"{source}: {len(names)} classes are named, expected at most {IGNORED - 1}.")
+    twice = next((name for name in names if list(names).count(name) > 1), None)
+    if twice is not None:
+        raise MiradaError(f"{source}: two classes are called {twice!r}; give each a name of its own.")
 
 
 def _name(code: int, found: Sequence[int], are_colours: bool) -> str:

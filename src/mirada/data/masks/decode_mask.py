@@ -12,7 +12,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from PIL import Image
+from PIL import Image, ImageOps
 
 from mirada.data.decode import open_image
 from mirada.errors import MiradaError
@@ -23,9 +23,9 @@ ADVICE = "save it as an 8-bit PNG with the number of a class, or its colour, in 
 def decode_mask(path: str | Path) -> tuple[np.ndarray, bool]:
     """Codes (H, W) as int32, and whether they are colours."""
     if Path(path).suffix.lower() == ".npy":
-        return _from_array(np.load(path, allow_pickle=False), str(path)), False
+        return _from_array(_loaded(path), str(path)), False
     with open_image(path) as image:
-        return _codes(image, str(path))
+        return _codes(ImageOps.exif_transpose(image), str(path))
 
 
 def codes_of_array(masks: np.ndarray, where: str) -> np.ndarray:
@@ -35,6 +35,13 @@ def codes_of_array(masks: np.ndarray, where: str) -> np.ndarray:
     if masks.ndim != 3:
         raise MiradaError(f"{where}: masks have shape {masks.shape}, expected (N, height, width).")
     return _whole_numbers(masks, where)
+
+
+def _loaded(path: str | Path) -> np.ndarray:
+    try:
+        return np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise MiradaError(f"{path}: cannot be read as an array ({error}).") from None
 
 
 def _codes(image: Image.Image, where: str) -> tuple[np.ndarray, bool]:

@@ -38,22 +38,25 @@ class Pair:
 
 def find_pairs(root: Path) -> tuple[list[Pair], tuple[str, ...]] | None:
     """All pairs below a folder, and notes; None if the folder is not laid out so."""
-    root = _step_through(root)
+    root = inner_folder(root)
     if both := _both_folders(root):
         return _paired(root, *both, split=None)
     divided = split_folders(root)
-    if divided and all(_both_folders(folder) for _, folder in divided):
+    if any(_both_folders(folder) for _, folder in divided):
         pairs: list[Pair] = []
         notes: list[str] = []
         for split, folder in divided:
-            some, said = _paired(folder, *_required(folder), split=split)
+            if (both := _both_folders(folder)) is None:
+                notes.append(f"{folder}: is not used, as it has no folder of masks beside its images.")
+                continue
+            some, said = _paired(folder, *both, split=split)
             pairs += some
             notes += said
         return pairs, tuple(notes)
     return _side_by_side(root)
 
 
-def _step_through(root: Path) -> Path:
+def inner_folder(root: Path) -> Path:
     """An archive often unpacks to one folder in a folder."""
     inside = [folder for folder in folders_in(root) if has_images(folder)]
     while len(inside) == 1 and not images_directly_in(root) and inside[0].name.lower() not in IMAGE_FOLDERS:
@@ -69,17 +72,12 @@ def _both_folders(root: Path) -> tuple[Path, Path] | None:
     return None if images is None or masks is None else (images, masks)
 
 
-def _required(root: Path) -> tuple[Path, Path]:
-    both = _both_folders(root)
-    assert both is not None
-    return both
-
-
 def _paired(root: Path, images: Path, masks: Path, split: str | None) -> tuple[list[Pair], tuple[str, ...]]:
-    mask_of = {_key(path, masks, is_mask=True): path for path in find_images(masks)}
+    found = find_images(masks)
+    mask_of = {_key(path, masks, is_mask=True): path for path in found} | {_key(path, masks): path for path in found}
     pairs, missing = [], []
     for image in find_images(images):
-        mask = mask_of.pop(_key(image, images), None)
+        mask = mask_of.get(_key(image, images))
         if mask is None:
             missing.append(image)
         else:
@@ -91,7 +89,7 @@ def _paired(root: Path, images: Path, masks: Path, split: str | None) -> tuple[l
         )
     if not pairs:
         raise MiradaError(f"{images}: has no images, expected one for each mask in {masks}.")
-    left = len(mask_of)
+    left = len(found) - len({pair.mask for pair in pairs})
     return pairs, ((f"{masks}: {left:,} masks without an image are not used.",) if left else ())
 
 

@@ -50,8 +50,11 @@ class MaskImages:
     def normalisation(self, rows: np.ndarray) -> Normalisation:
         return normalisation_of(images for images, _ in self.fetch(torch.from_numpy(rows).split(256)))
 
-    def hashes(self) -> list[bytes]:
-        return row_hashes(self.images.numpy())
+    def hashes(self) -> list[bytes | None]:
+        """None of images of one colour only: blank tiles do not make two images the same."""
+        is_blank_N = (self.images == self.images[:, :, :1, :1]).flatten(1).all(1).tolist()
+        hashes = row_hashes(self.images.numpy())
+        return [None if is_blank else found for found, is_blank in zip(hashes, is_blank_N, strict=True)]
 
     def checksum(self) -> str:
         """Of names and masks."""

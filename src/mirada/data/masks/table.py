@@ -14,9 +14,9 @@ import numpy as np
 from mirada.data.arrays import images_from_array, load_npz, names_in
 from mirada.data.decode import decode_image, read_header
 from mirada.data.masks.class_table import read_class_table
-from mirada.data.masks.classes import Given, MaskClasses, resolve_classes
+from mirada.data.masks.classes import GREY, Code, Given, MaskClasses, names_colours, resolve_classes
 from mirada.data.masks.decode_mask import codes_of_array, decode_mask
-from mirada.data.masks.pairs import Pair, find_pairs
+from mirada.data.masks.pairs import Pair, find_pairs, inner_folder
 from mirada.data.table import canonical_split
 from mirada.errors import MiradaError
 
@@ -51,7 +51,9 @@ class MaskTable:
         if self.arrays is not None:
             return self.classes.numbered(self.arrays[1][row], self.name(row))
         path = self.pairs[row].mask
-        codes_HW, _ = decode_mask(path)
+        codes_HW, is_colour = decode_mask(path)
+        if self.classes.are_colours and not is_colour:  # a mask of greys only, among colours
+            codes_HW = codes_HW * GREY
         return self.classes.numbered(codes_HW, str(path))
 
 
@@ -63,7 +65,7 @@ def is_masks(source: str | os.PathLike) -> bool:
     return path.suffix.lower() == ".npz" and bool(_mask_keys(names_in(path)))
 
 
-def open_masks(source: str | os.PathLike, *, classes: Given | None, ignore: Sequence[str | int]) -> MaskTable:
+def open_masks(source: str | os.PathLike, *, classes: Given | None, ignore: Sequence[Code] | None) -> MaskTable:
     """Look at every mask once: which classes there are, and whether every mask fits its image."""
     path = Path(source)
     if path.suffix.lower() == ".npz":
@@ -71,27 +73,32 @@ def open_masks(source: str | os.PathLike, *, classes: Given | None, ignore: Sequ
     found = find_pairs(path)
     assert found is not None, "asked of a source that holds no masks"
     pairs, notes = found
-    return _of_pairs(path, tuple(pairs), classes or read_class_table(path), ignore, notes)
+    given = classes or read_class_table(path) or read_class_table(inner_folder(path))
+    return _of_pairs(path, tuple(pairs), given, ignore, notes)
 
 
 def _of_pairs(
-    path: Path, pairs: tuple[Pair, ...], given: Given | None, ignore: Sequence[str | int], notes: tuple[str, ...]
+    path: Path, pairs: tuple[Pair, ...], given: Given | None, ignore: Sequence[Code] | None, notes: tuple[str, ...]
 ) -> MaskTable:
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         looked_at = list(pool.map(_look_at, pairs))
-    are_colours = {is_colour for _, is_colour, _ in looked_at}
-    if len(are_colours) == 2:  # a mask of one grey only, among colours
+    are_colours = any(is_colour for _, is_colour, _ in looked_at) or names_colours(given, ignore)
+    if are_colours:  # a mask may have greys only
         looked_at = [(_as_colours(counts, is_colour), True, size) for counts, is_colour, size in looked_at]
     pixels: Counter[int] = Counter()
     for counts, _, _ in looked_at:
         pixels.update(counts)
-    resolved, said = resolve_classes(pixels, True in are_colours, given, ignore, str(path))
+    resolved, said = resolve_classes(pixels, are_colours, given, ignore, str(path))
     counts_NC = np.array([[counts.get(code, 0) for code in resolved.codes] for counts, _, _ in looked_at])
     for pair, (counts, _, _), known_C in zip(pairs, looked_at, counts_NC, strict=True):
         left_out = sum(counts.get(code, 0) for code in resolved.ignored)
         if left_out + known_C.sum() < sum(counts.values()):
-            resolved.numbered(decode_mask(pair.mask)[0], str(pair.mask))  # says which code is no class
+            unknown = next(code for code in counts if code not in (*resolved.codes, *resolved.ignored))
+            resolved.numbered(np.full((1, counts[unknown]), unknown), str(pair.mask))  # says that it is no class
     splits = [pair.split for pair in pairs]
+    is_divided = None not in splits and "train" in splits and len(set(splits)) > 1
+    if not is_divided and any(split not in (None, "train") for split in splits):
+        notes = (*notes, "some images are in no folder called train, val or test, so that division is not used.")
     return _table(
         str(path),
         "mask folders",
@@ -99,7 +106,7 @@ def _of_pairs(
         counts_NC,
         np.array([size for _, _, size in looked_at]),
         pairs=pairs,
-        splits=np.array(splits) if None not in splits and "train" in splits and len(set(splits)) > 1 else None,
+        splits=np.array(splits) if is_divided else None,
         notes=(*notes, *said),
     )
 
@@ -119,10 +126,10 @@ def _look_at(pair: Pair) -> tuple[dict[int, int], bool, tuple[int, int]]:
 
 
 def _as_colours(counts: Mapping[int, int], is_colour: bool) -> dict[int, int]:
-    return dict(counts) if is_colour else {code * 0x010101: count for code, count in counts.items()}
+    return dict(counts) if is_colour else {code * GREY: count for code, count in counts.items()}
 
 
-def _of_archive(path: Path, given: Given | None, ignore: Sequence[str | int]) -> MaskTable:
+def _of_archive(path: Path, given: Given | None, ignore: Sequence[Code] | None) -> MaskTable:
     arrays = load_npz(path)
     if given is None and "class_names" in arrays:
         given = [str(name) for name in arrays["class_names"].tolist()]
@@ -139,6 +146,8 @@ def _of_archive(path: Path, given: Given | None, ignore: Sequence[str | int]) ->
         codes.append(masks)
         splits += [split] * len(pixels)
         notes += [note] if note else []
+    if len({array.shape[1:] for array in images}) > 1:
+        raise MiradaError(f"{path}: the splits have images of different shapes, expected the same.")
     all_images, all_codes = np.concatenate(images), np.concatenate(codes)
     counts_NV = np.stack([np.bincount(mask.ravel(), minlength=256) for mask in all_codes])
     totals = {code: int(count) for code, count in enumerate(counts_NV.sum(0)) if count}
@@ -149,7 +158,7 @@ def _of_archive(path: Path, given: Given | None, ignore: Sequence[str | int]) ->
         str(path),
         "mask npz",
         resolved,
-        counts_NV[:, list(resolved.codes)],
+        np.stack([counts_NV[:, code] if 0 <= code < 256 else 0 * counts_NV[:, 0] for code in resolved.codes], axis=1),
         np.full((len(all_images), 2), all_images.shape[1:3]),
         arrays=(all_images, all_codes),
         splits=np.array(splits) if "" not in splits and len(set(splits)) > 1 else None,

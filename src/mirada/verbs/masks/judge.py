@@ -21,13 +21,18 @@ def watch(model: nn.Module, task: Segment, batches: Iterable[Batch], device: tor
 
 
 def judge(
-    model: nn.Module, task: Segment, batches: Iterable[Batch], device: torch.device, name: Callable[[int], str]
+    model: nn.Module,
+    task: Segment,
+    batches: Iterable[Batch],
+    device: torch.device,
+    name: Callable[[int], str],
+    groups: Callable[[np.ndarray], np.ndarray],
 ) -> tuple[dict, list[dict], Predicted, np.ndarray]:
     """Everything the report says, a row per image, the masks, and the rows of the data that they are of."""
     started = time.monotonic()
     loss, masks, rows_N = predict_all(model, task, batches, device)
     seconds = time.monotonic() - started
-    result, scores = mask_result(masks, task.class_names, task.judged)
+    result, scores = mask_result(masks, task.class_names, task.judged, groups(rows_N))
     lines = [{"name": name(row), "row": row, **line} for row, line in zip(rows_N.tolist(), scores, strict=True)]
     return result | {"loss": loss, "seconds_per_image": seconds / len(masks)}, lines, masks, rows_N
 

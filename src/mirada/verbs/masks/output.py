@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from mirada.data.masks.classes import BACKGROUND
+from mirada.data.masks.classes import is_background
 from mirada.errors import MiradaError
 from mirada.tasks.mask_colours import coloured, palette_of
-from mirada.train.files import write_atomically, write_text
+from mirada.train.files import write_atomically
 
 
 def write_png(path: Path, mask_HW: np.ndarray, class_names: Sequence[str]) -> None:
@@ -46,23 +46,27 @@ def write_geotiff(path: Path, mask_HW: np.ndarray, class_names: Sequence[str], p
     write_atomically(path, write)
 
 
-def write_polygons(path: Path, mask_HW: np.ndarray, class_names: Sequence[str], profile: dict[str, Any] | None) -> int:
+def polygons_of(mask_HW: np.ndarray, class_names: Sequence[str], profile: dict[str, Any] | None) -> str:
     """GeoJSON, a feature for every connected region that is not background: in degrees where it is known where the
-    image lies, in pixels (x to the right, y down) where it is not. How many there are.
+    image lies, in pixels (x to the right, y down) where it is not.
     """
     try:
+        from rasterio.errors import RasterioError
         from rasterio.features import shapes
         from rasterio.transform import Affine
         from rasterio.warp import transform_geom
     except ImportError:
         raise MiradaError('polygons need rasterio; pip install "mirada[maps]".') from None
-    is_object = np.isin(mask_HW, [number for number, name in enumerate(class_names) if name != BACKGROUND])
+    is_object = np.isin(mask_HW, [number for number, name in enumerate(class_names) if not is_background(name)])
     crs = profile.get("crs") if profile else None
     transform = profile["transform"] if profile and crs else Affine.identity()
     features = []
     for geometry, number in shapes(mask_HW, mask=is_object, transform=transform):
-        located = transform_geom(crs, "EPSG:4326", geometry, precision=7) if crs else geometry
+        try:
+            located = transform_geom(crs, "EPSG:4326", geometry, precision=7) if crs else geometry
+        except (RasterioError, RuntimeError) as error:  # of GDAL's own kinds, too
+            reason = " ".join(str(error).split())
+            raise MiradaError(f"its outlines cannot be given in degrees ({reason}); leave --polygons out.") from error
         properties = {"class": class_names[int(number)], "number": int(number)}
         features.append({"type": "Feature", "properties": properties, "geometry": located})
-    write_text(path, json.dumps({"type": "FeatureCollection", "features": features}))
-    return len(features)
+    return json.dumps({"type": "FeatureCollection", "features": features})

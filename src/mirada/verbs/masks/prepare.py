@@ -14,13 +14,13 @@ from mirada.config.schema import AugmentConfig, Config, DataConfig
 from mirada.data.batches import Batch
 from mirada.data.decode import read_header
 from mirada.data.masks.batches import MaskBatches, evaluation_masks
-from mirada.data.masks.classes import MaskClasses
+from mirada.data.masks.classes import MaskClasses, judged_of
 from mirada.data.masks.store import MaskFit, MaskImages, load_masks
 from mirada.data.masks.table import MaskTable, is_masks, open_masks
 from mirada.data.normalise import Normalisation
 from mirada.data.recipe import Augmentation, augmentation_named
 from mirada.data.sizing import ImageShape, channels_of, size_for
-from mirada.data.splits import Split, make_split
+from mirada.data.splits import Split, make_split, require_validation
 from mirada.data.table import ImageTable
 from mirada.errors import MiradaError
 from mirada.tasks.image import Task
@@ -87,6 +87,11 @@ class PreparedMasks(ReadyAtOnce):
     def require_suitable(self, config: Config) -> None:
         if config.distil.teacher is not None:
             raise MiradaError("distil.teacher: masks cannot be learned from a teacher; leave it out.")
+        if min(config.train.batch_size, len(self.split.train)) < 2:
+            raise MiradaError(
+                f"train.batch_size is {config.train.batch_size} and there are {len(self.split.train)} training images: "
+                "expected two at a time, as batch norms need."
+            )
 
     def attached(self, model: nn.Module, device: torch.device) -> nn.Module:
         return model
@@ -115,6 +120,11 @@ class PreparedMasks(ReadyAtOnce):
         weights = inverse_frequency(self.pixel_counts("train")) if config.train.class_weights else None
         return Segment(self.classes.names, dice_weight=config.train.dice_weight, class_weights=weights)
 
+    def _groups(self, rows_N: np.ndarray) -> np.ndarray:
+        """Which image each of these rows is of: tiles of one are no independent witnesses."""
+        assert self.table.groups is not None
+        return self.table.groups[rows_N]
+
     def pixel_counts(self, side: str) -> np.ndarray:
         return self.store.pixel_counts(self.split.rows(side))
 
@@ -127,7 +137,8 @@ class PreparedMasks(ReadyAtOnce):
 
     def judged(self, folder: RunFolder, model: nn.Module, task: Task, device: torch.device) -> tuple[dict, list[dict]]:
         assert isinstance(task, Segment)
-        result, rows, found, rows_N = judge(model, task, self.evaluation(self.held_out), device, self.name)
+        batches = self.evaluation(self.held_out)
+        result, rows, found, rows_N = judge(model, task, batches, device, self.name, self._groups)
         shown = worst_and_best(rows)
         images = self.store.images[torch.from_numpy(rows_N[shown])].numpy()
         kept = JudgedMasks(found.masks_NHW, found.targets_NHW, rows_N, shown, images)
@@ -149,7 +160,7 @@ class PreparedMasks(ReadyAtOnce):
             "fit": self.fit,
             "normalisation": dataclasses.asdict(self.normalisation),
             "held_out": self.held_out,
-            "num_images": {name: len(split.rows(name)) for name in ("train", "val", "test")},
+            "num_images": {name: len(np.unique(self._groups(split.rows(name)))) for name in ("train", "val", "test")},
             "pixel_counts": {name: self.pixel_counts(name).tolist() for name in ("train", "val", "test")},
             "checksum": self.store.checksum(),
             "notes": [*table.notes, *split.notes],
@@ -170,7 +181,7 @@ def prepare_masks(
     data: DataConfig, *, saved: dict | None = None, progress: Callable[[int, int], None] | None = None
 ) -> PreparedMasks:
     """Read images and masks and divide them; with `saved` (the data.json of a run) divided as then."""
-    table = open_masks(data.source, classes=data.classes, ignore=data.ignore or ())
+    table = open_masks(data.source, classes=data.classes, ignore=data.ignore)
     fit: MaskFit = "squash" if data.fit == "crop" else data.fit
     store = load_masks(
         table,
@@ -187,7 +198,22 @@ def prepare_masks(
         normalisation = Normalisation(tuple(statistics["mean"]), tuple(statistics["std"]))
         return PreparedMasks(store, Split.from_dict(saved["split"]), normalisation, table.classes, fit)
     split = make_split(store.table, seed=data.split_seed, val=data.val, test=data.test, hashes=store.hashes())
+    require_validation(split, table.source)
+    _require_judged(store, split)
     return PreparedMasks(store, split, store.normalisation(split.train), table.classes, fit)
+
+
+def _require_judged(store: MaskImages, split: Split) -> None:
+    """A side that shows nothing but background says nothing of a model."""
+    names = store.table.class_names
+    judged = judged_of(names)
+    for side in ("val", "test"):
+        rows = split.rows(side)
+        if len(rows) and not store.pixel_counts(rows)[list(judged)].any():
+            raise MiradaError(
+                f"{store.table.source}: none of the {len(rows)} images held out for {side} shows "
+                f"{', '.join(names[number] for number in judged)}; give more images, or try another data.split_seed."
+            )
 
 
 def shape_of(table: MaskTable, image_size: tuple[int, int] | None) -> ImageShape:

@@ -29,7 +29,10 @@ class TrainedMasks(Trained):
 
     def segment(self, image: object, progress: Callable[[int, int], None] | None = None) -> np.ndarray:
         """uint8 (H, W) numbers of classes, at the size of the image: a path, a uint8 array or a Pillow image."""
-        (named,) = named_images(image)
+        found = named_images(image)
+        if len(found) != 1:
+            raise MiradaError(f"{len(found)} images are given, expected one; `mirada.segment` takes many.")
+        named = found[0]
         return self.segment_pixels(match_channels(pixels_of(named.content), self.data["in_channels"]), progress)
 
     def segment_pixels(self, pixels_HWC: np.ndarray, progress: Callable[[int, int], None] | None = None) -> np.ndarray:
@@ -95,7 +98,7 @@ class TrainedMasks(Trained):
     @torch.inference_mode()
     def _logits(self, pixels_HWC: np.ndarray) -> torch.Tensor:
         """(C, h, w) of one image."""
-        chosen = torch.from_numpy(np.ascontiguousarray(pixels_HWC.transpose(2, 0, 1)))[None]
+        chosen = torch.from_numpy(pixels_HWC.transpose(2, 0, 1).copy())[None]
         return self.model(self.normalisation.apply(chosen).to(self.device))[0].float().cpu()
 
 
