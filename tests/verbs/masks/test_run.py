@@ -40,7 +40,7 @@ def test_the_command_line_tells_what_it_does(tmp_path):
     )
     assert code == 0 and "images" in said and "dice on" in said, said
     code, said = on_command_line("evaluate", tmp_path / "run")
-    assert code == 0 and "dice on" in said, said
+    assert code == 0 and "dice 0." in said and "on 4 images" in said, said
 
 
 def test_large_images_and_rare_classes_are_told(tmp_path):
