@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.jobs import require_idle
+from benchmarks.jobs import require_idle, write_whole
 from benchmarks.timing import machine
 from mirada.compare.contest import ContestFolder
 from mirada.compare.outcome import cells, markdown, numbers
@@ -69,6 +70,34 @@ class Measurement:
         if budget.steps is not None:
             settings = (*settings, f"train.steps={budget.steps}", "train.batch_size=8")
         return {"seeds": budget.seeds, "settings": settings, "preset": self.preset, "out": self.folder, **length}
+
+
+def add_options(parser: argparse.ArgumentParser, names: list[str]) -> None:
+    """Those that every command of such measurements has."""
+    parser.add_argument("--at-once", type=int, default=2, help="trainings at a time, which share the cores")
+    parser.add_argument("--only", choices=names)
+    parser.add_argument("--try", type=int, dest="steps", help="so many steps each, nothing timed, nothing published")
+    parser.add_argument("--calibrate", action="store_true", help="time the steps and stop")
+    parser.add_argument("--table", action="store_true", help="print the results so far and stop")
+
+
+def measure_all(found: dict[str, Measurement], args: argparse.Namespace, results_file: Path) -> None:
+    """What the options ask for: time all steps first, then train what is missing, keeping what is through."""
+    chosen = [found[name] for name in found if args.only in (None, name)]
+    if not args.table:
+        for measurement in chosen:
+            measurement.time_steps()
+    for measurement in () if args.table or args.calibrate else chosen:
+        measurement.train(args.at_once)
+        keep(found, results_file)
+    keep(found, results_file)
+
+
+def keep(found: dict[str, Measurement], results_file: Path) -> None:
+    results = {name: kept for name, measurement in found.items() if (kept := measurement.kept())}
+    if results:
+        write_whole(results_file, results)
+    print_tables(results)
 
 
 class Says(Watcher):

@@ -20,8 +20,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.contests import Budget, Measurement, print_tables
-from benchmarks.jobs import DATA, PETS, RESULTS, RUNS, told, write_whole
+from benchmarks.contests import Budget, Measurement, add_options, measure_all
+from benchmarks.jobs import DATA, PETS, RESULTS, RUNS, told
 
 NUCLEI = DATA / "masks" / "nuclei_dsb2018_256.npz"
 ENTRANTS = (
@@ -45,11 +45,7 @@ def measurements(pets: Path, runs: Path, minutes: tuple[float, float], steps: in
 def main(words: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, nargs=2, default=(5.0, 10.0), help="of nuclei and of pets")
-    parser.add_argument("--at-once", type=int, default=2, help="trainings at a time, which share the cores")
-    parser.add_argument("--only", choices=["nuclei", "pets"])
-    parser.add_argument("--try", type=int, dest="steps", help="so many steps each, nothing timed, nothing published")
-    parser.add_argument("--calibrate", action="store_true", help="time the steps and stop")
-    parser.add_argument("--table", action="store_true", help="print the results so far and stop")
+    add_options(parser, ["nuclei", "pets"])
     args = parser.parse_args(words)
     for source in (NUCLEI, PETS):
         if not source.exists():
@@ -57,14 +53,7 @@ def main(words: list[str] | None = None) -> None:
     runs = RUNS / ("masks" if args.steps is None else "masks-try")
     results_file = (RESULTS if args.steps is None else runs) / "masks.json"
     found = measurements(unpacked_pets(RUNS / "data"), runs, tuple(args.minutes), args.steps)
-    chosen = [found[name] for name in found if args.only in (None, name)]
-    if not args.table:
-        for measurement in chosen:
-            measurement.time_steps()
-    for measurement in () if args.table or args.calibrate else chosen:
-        measurement.train(args.at_once)
-        keep(found, results_file)
-    keep(found, results_file)
+    measure_all(found, args, results_file)
 
 
 def unpacked_pets(folder: Path) -> Path:
@@ -74,13 +63,6 @@ def unpacked_pets(folder: Path) -> Path:
             tar.extractall(folder / "pets-masks.partial", filter="data")
         (folder / "pets-masks.partial").rename(folder / "pets-masks")
     return folder / "pets-masks"
-
-
-def keep(found: dict[str, Measurement], results_file: Path) -> None:
-    results = {name: kept for name, measurement in found.items() if (kept := measurement.kept())}
-    if results:
-        write_whole(results_file, results)
-    print_tables(results)
 
 
 if __name__ == "__main__":

@@ -17,8 +17,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.contests import Budget, Measurement, print_tables
-from benchmarks.jobs import CIFAR10, RESULTS, RUNS, told, write_whole
+from benchmarks.contests import Budget, Measurement, add_options, measure_all
+from benchmarks.jobs import CIFAR10, RESULTS, RUNS, told
 
 # The named size whose parameters have the ratio nearest to 1 to those of vit:micro (632,138); of resnet, whose smallest
 # has 11 million, a narrower one.
@@ -57,32 +57,14 @@ def main(words: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=3.0)
     parser.add_argument("--seeds", type=int, default=2)
-    parser.add_argument("--at-once", type=int, default=2, help="trainings at a time, which share the cores")
-    parser.add_argument("--only", choices=["classes", "pixels"])
-    parser.add_argument("--try", type=int, dest="steps", help="so many steps each, nothing timed, nothing published")
-    parser.add_argument("--calibrate", action="store_true", help="time the steps and stop")
-    parser.add_argument("--table", action="store_true", help="print the results so far and stop")
+    add_options(parser, ["classes", "pixels"])
     args = parser.parse_args(words)
     if not CIFAR10.exists():
         sys.exit(f"{CIFAR10} is missing; set MIRADA_TEST_DATA to the folder that has it.")
     runs = RUNS / ("systems" if args.steps is None else "systems-try")
     results_file = (RESULTS if args.steps is None else runs) / "systems.json"
     found = measurements(CIFAR10, runs, Budget(args.minutes, args.seeds, args.steps))
-    chosen = [found[name] for name in found if args.only in (None, name)]
-    if not args.table:
-        for measurement in chosen:
-            measurement.time_steps()
-    for measurement in () if args.table or args.calibrate else chosen:
-        measurement.train(args.at_once)
-        keep(found, results_file)
-    keep(found, results_file)
-
-
-def keep(found: dict[str, Measurement], results_file: Path) -> None:
-    results = {name: kept for name, measurement in found.items() if (kept := measurement.kept())}
-    if results:
-        write_whole(results_file, results)
-    print_tables(results)
+    measure_all(found, args, results_file)
 
 
 if __name__ == "__main__":

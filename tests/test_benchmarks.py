@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from benchmarks import jobs, mask_tiles, masks, page, small_data, systems_table, throughput, transfer
+from benchmarks import contests, jobs, mask_tiles, masks, page, small_data, systems_table, throughput, transfer
 from benchmarks.contests import Budget, Measurement
 from benchmarks.curves import LEAST_GAP, _apart, curve, draw_all
 from benchmarks.small_data_table import grouped
@@ -323,7 +323,7 @@ def test_the_table_of_systems_is_tried_out_and_not_done_twice(tmp_path, trying, 
     finished = finishing_times(tmp_path / "c")
     found.train(1)
     assert finishing_times(tmp_path / "c") == finished
-    systems_table.keep({"classes": found}, tmp_path / "systems.json")
+    contests.keep({"classes": found}, tmp_path / "systems.json")
     kept = json.loads((tmp_path / "systems.json").read_text())["classes"]
     assert [row["entrant"] for row in kept["table"]] == ["cnn:nano", "narrow"]
     assert "| narrow |" in capsys.readouterr().out
