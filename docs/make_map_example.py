@@ -6,17 +6,17 @@ half a degree). A few minutes on two cores.
 
 from __future__ import annotations
 
-import shutil
 import sys
 import tempfile
 from pathlib import Path
 
+from PIL import Image
+
 import mirada
-from mirada.train.folder import RunFolder
 
 HERE = Path(__file__).resolve().parent
 PICTURES = HERE / "images" / "maps"
-FIGURES = ("schemes", "residuals")  # of the report
+FIGURES = ("schemes",)  # of the report
 
 
 def main(data: Path) -> None:
@@ -36,16 +36,18 @@ def main(data: Path) -> None:
             out=Path(place) / "run",
         )
         made = mirada.map(run.path, climate, Path(place) / "richness.tif")
-        shutil.copy(made.png, PICTURES / "richness.png")
-        copy_figures(run)
+        save_small(made.png, 1600)
+        for figure in FIGURES:
+            save_small(run.figures / f"{figure}.png", 600)
         print(run.read_result()["value"], made.seconds)
 
 
-def copy_figures(run: RunFolder) -> None:
-    for figure in sorted(run.figures.glob("*.png")):
-        print(figure.name)
-        if figure.stem in FIGURES:
-            shutil.copy(figure, PICTURES / figure.name)
+def save_small(picture: Path, width: int) -> None:
+    """In few colours, as a page of documentation needs it."""
+    with Image.open(picture) as image:
+        small = image.convert("RGB")
+        small.thumbnail((width, width), Image.Resampling.LANCZOS)
+        small.quantize(128, dither=Image.Dither.NONE).save(PICTURES / picture.name, optimize=True)
 
 
 if __name__ == "__main__":
