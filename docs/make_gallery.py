@@ -55,14 +55,16 @@ HEAD = """# Gallery: where every system looks
 ![The photograph](images/gallery/photo.png)
 
 Made by `python docs/make_gallery.py`: the smallest size of every attention system, trained for {steps} steps to tell
-patches of two photographs apart, looks at the whole of one. The more orange, the more the last attention layer looks
-there; full colour is the 99th percentile. So short a training makes no good model: the pictures show that every system
-can be recorded, at any size, whatever kernel runs, not what a trained one has learned.
+patches of two photographs apart (or, for masks, petals from ground), looks at the whole of one. The more orange, the
+more the last attention layer looks there; full colour is the 99th percentile. So short a training makes no good model:
+the pictures show that every system can be recorded, at any size, whatever kernel runs, not what a trained one has
+learned.
 """
 
 
 def attention_systems() -> list[str]:
-    return [name for name, card in systems.cards().items() if card.inputs in ("image", "pixels") and card.parts]
+    seen = ("image", "pixels", "masks")
+    return [name for name, card in systems.cards().items() if card.inputs in seen and card.parts]
 
 
 def small_size(name: str) -> str:
@@ -74,7 +76,8 @@ def section(name: str, steps: int, photo: np.ndarray, pictures: Path) -> str:
     card, size = systems.card(name), small_size(name)
     with tempfile.TemporaryDirectory() as folder:
         settings = [f"train.steps={steps}", "train.evaluations=1", "baseline.name=none", "train.batch_size=32"]
-        run = train("photos", system=f"{name}:{size}", settings=settings, out=Path(folder) / "run")
+        source = flowers_and_ground(photo, Path(folder)) if card.inputs == "masks" else "photos"
+        run = train(source, system=f"{name}:{size}", settings=settings, out=Path(folder) / "run")
         model, statistics = load_model(run.best).eval(), run.read_data()["normalisation"]
     normalise = Normalisation(tuple(statistics["mean"]), tuple(statistics["std"])).apply
     seen = (last_pixels_attention if card.inputs == "pixels" else last_attention)(model, normalise(as_batch(photo)))
@@ -88,6 +91,15 @@ def section(name: str, steps: int, photo: np.ndarray, pictures: Path) -> str:
         f"`{name}:{size}`. {card.summary} {card.paper}.\n\n"
         f"Parts: {parts}. Shown: `{seen.layer}`, {seen.looks}, {seen.grid[0]} × {seen.grid[1]} patches.\n"
     )
+
+
+def flowers_and_ground(photo: np.ndarray, folder: Path) -> Path:
+    """Patches of the photograph with masks: a petal is redder than it is blue."""
+    corners = [(top, left) for top in range(0, SIZE[0] - 31, 16) for left in range(0, SIZE[1] - 31, 16)]
+    patches = np.stack([photo[top : top + 32, left : left + 32] for top, left in corners])
+    is_petal = patches[..., 0].astype(int) > patches[..., 2].astype(int) + 40
+    np.savez(folder / "flowers.npz", images=patches, masks=is_petal)
+    return folder / "flowers.npz"
 
 
 def as_batch(photo: np.ndarray) -> torch.Tensor:
