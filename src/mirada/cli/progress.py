@@ -19,8 +19,8 @@ from mirada.verbs.train import Watcher
 
 SECONDS_BETWEEN_LINES = 10.0
 SECONDS_BETWEEN_EVALUATIONS = 1.0  # small models are evaluated many times a second
-NOUNS = {"image": "images", "graph": "nodes", "pixels": "images", "text": "texts", "pairs": "pairs", "plots": "plots"}
-NOUNS["masks"] = "images"
+NOUNS = {"graph": "nodes", "text": "texts", "pairs": "pairs", "plots": "plots"}
+NOUNS |= dict.fromkeys(("image", "pixels", "masks"), "images")
 
 
 @contextmanager

@@ -13,10 +13,11 @@ from typing import Protocol
 import numpy as np
 import torch
 
+from mirada.data.memory import MemoryImages
 from mirada.data.normalise import Normalisation
 from mirada.data.order import balanced_weights, epoch_order, step_generator
 from mirada.data.recipe import STRENGTHS, Augmentation, augment_images, mix_batch
-from mirada.data.table import ImageTable
+from mirada.data.stream import StreamedImages
 from mirada.errors import MiradaError
 
 
@@ -29,14 +30,6 @@ class Batch:
     inputs: torch.Tensor
     targets: torch.Tensor
     rows: torch.Tensor  # rows of the table
-
-
-class Store(Protocol):
-    """Images that can be fetched, and their table."""
-
-    @property
-    def table(self) -> ImageTable: ...
-    def fetch(self, row_batches: Sequence[torch.Tensor]) -> Iterator[tuple[torch.Tensor, torch.Tensor]]: ...
 
 
 class Batches(Protocol):
@@ -58,7 +51,7 @@ class TrainBatches:
 
     def __init__(
         self,
-        store: Store,
+        store: MemoryImages | StreamedImages,
         rows: np.ndarray,
         *,
         batch_size: int,
@@ -137,7 +130,7 @@ class TrainBatches:
 
 
 def evaluation_batches(
-    store: Store,
+    store: MemoryImages | StreamedImages,
     rows: Sequence[int] | np.ndarray,
     *,
     batch_size: int,

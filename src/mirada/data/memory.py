@@ -45,7 +45,7 @@ class MemoryImages:
         """Exact statistics of these (training) rows."""
         return normalisation_of(images for images, _ in self.fetch(torch.from_numpy(rows).split(2048)))
 
-    def hashes(self) -> list[bytes]:
+    def hashes(self) -> Sequence[bytes | None]:
         """For make_split: identical images have identical hashes at any size."""
         return row_hashes(self.images.numpy())
 

@@ -34,12 +34,18 @@ def fit_image(pixels: np.ndarray, size: tuple[int, int], fit: Fit = "crop") -> n
         return _resample(pixels, size, (left, top, left + width * scale, top + height * scale))
     if fit == "squash":
         return _resample(pixels, size, (0, 0, from_width, from_height))
-    scale = max(from_height / height, from_width / width)
-    inner = (max(1, round(from_height / scale)), max(1, round(from_width / scale)))
     padded = np.zeros((height, width, pixels.shape[2]), dtype=np.uint8)
-    top, left = (height - inner[0]) // 2, (width - inner[1]) // 2
-    padded[top : top + inner[0], left : left + inner[1]] = _resample(pixels, inner, (0, 0, from_width, from_height))
+    inside, inner = padded_box((from_height, from_width), size)
+    padded[inside] = _resample(pixels, inner, (0, 0, from_width, from_height))
     return padded
+
+
+def padded_box(from_size: tuple[int, int], size: tuple[int, int]) -> tuple[tuple[slice, slice], tuple[int, int]]:
+    """Where an image lies inside a padded one, as rows and columns, and its (height, width) there."""
+    scale = max(from_size[0] / size[0], from_size[1] / size[1])
+    inner = (max(1, round(from_size[0] / scale)), max(1, round(from_size[1] / scale)))
+    top, left = (size[0] - inner[0]) // 2, (size[1] - inner[1]) // 2
+    return (slice(top, top + inner[0]), slice(left, left + inner[1])), inner
 
 
 def match_channels(pixels: np.ndarray, channels: int) -> np.ndarray:

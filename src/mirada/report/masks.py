@@ -13,6 +13,7 @@ import torch
 from mirada.core import record
 from mirada.core.record import attention_layers
 from mirada.data import Normalisation
+from mirada.data.masks.classes import judged_of
 from mirada.errors import MiradaError
 from mirada.report.attention import overlay
 from mirada.report.contents import Contents
@@ -21,7 +22,6 @@ from mirada.report.held_out import displayable
 from mirada.report.wording import decimal
 from mirada.tasks.judged_masks import JudgedMasks
 from mirada.tasks.mask_colours import coloured, colours_of
-from mirada.tasks.segment import Segment
 from mirada.train.checkpoint import load_model
 
 NUM_ATTENTION = 4
@@ -110,7 +110,7 @@ def _attention(run: Contents, masks: JudgedMasks, shown: list[Shown]) -> list[tu
         model(inputs)
     weights_KNN = maps[0].mean(1)
     grid = model.grid(inputs)  # type: ignore[operator]
-    judged = Segment(run.data["class_names"]).judged
+    judged = judged_of(run.data["class_names"])
     found = []
     for number, weights_NN in zip(chosen, weights_KNN, strict=True):
         looks_N = _places_of(np.isin(masks.predicted[masks.shown[number]], judged), grid, model.patch_size)  # type: ignore[arg-type]

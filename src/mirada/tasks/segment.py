@@ -50,12 +50,13 @@ class Segment:
 
     def answers(self, logits_BCHW: Tensor) -> list[dict]:
         """The share of the image that each class has, one row per image."""
-        return self._shares("share", classes_of(logits_BCHW))
+        return self.shares("share", classes_of(logits_BCHW))
 
     def named(self, targets_BHW: Tensor) -> list[dict]:
-        return self._shares("target", targets_BHW)
+        return self.shares("target", targets_BHW)
 
-    def _shares(self, word: str, masks_BHW: Tensor) -> list[dict]:
+    def shares(self, word: str, masks_BHW: Tensor) -> list[dict]:
+        """Of each class in each mask, called `word`_class."""
         return [
             {f"{word}_{name}": round((mask == c).double().mean().item(), 6) for c, name in enumerate(self.class_names)}
             for mask in masks_BHW

@@ -31,10 +31,7 @@ def judge_masks(trained: TrainedMasks, source: str | None, given: dict) -> tuple
         rows = np.arange(len(store))
         batches = evaluation_masks(store, rows, batch_size=EVALUATION_BATCH, normalisation=trained.normalisation)
     task = Segment(trained.data["class_names"])
-    groups_N = store.table.groups
-    assert groups_N is not None
-    name, of_image = store.table.name, groups_N.__getitem__
-    result, lines, _, _ = judge(trained.model, task, batches, trained.device, name, of_image)
+    result, lines, _, _ = judge(trained.model, task, batches, trained.device, store.table)
     title = source or f"{trained.data['source']} ({side} images)"
     return {"source": title, "inputs": "masks", "task": "segment", **result, "broken": []}, lines, side
 

@@ -16,7 +16,7 @@ from mirada.errors import MiradaError
 from mirada.report.held_out import displayable
 from mirada.train.files import write_text
 from mirada.train.folder import RunFolder
-from mirada.verbs.images import named_images, pixels_of
+from mirada.verbs.images import NamedImage, named_images, pixels_of
 from mirada.verbs.load import Trained
 from mirada.verbs.masks.output import polygons_of, write_geotiff, write_overlay, write_png
 from mirada.verbs.masks.trained import TrainedMasks, masks_run
@@ -58,7 +58,7 @@ def segment(
     done = []
     for number, image in enumerate(named):
         try:
-            done.append(_segment_one(trained, image.name, image, Path(out), overlay=overlay, polygons=polygons))
+            done.append(_segment_one(trained, image, Path(out), overlay=overlay, polygons=polygons))
         except MiradaError as error:
             done.append(Segmented(image.name, (), {}, str(error)))
         if progress is not None:
@@ -68,10 +68,8 @@ def segment(
     return done
 
 
-def _segment_one(
-    trained: TrainedMasks, name: str, image: Any, out: Path, *, overlay: bool, polygons: bool
-) -> Segmented:
-    names, channels = trained.data["class_names"], trained.data["in_channels"]
+def _segment_one(trained: TrainedMasks, image: NamedImage, out: Path, *, overlay: bool, polygons: bool) -> Segmented:
+    name, names, channels = image.name, trained.data["class_names"], trained.data["in_channels"]
     stem = out / Path(name).stem
     with georeferenced(name) as raster:
         if raster is not None and trained.data["fit"] == "tile" and not overlay:  # however large, never read whole

@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 from tests.shapes import make_shapes
 
-from mirada.data.masks.classes import IGNORED, MaskClasses
+from mirada.data.masks.classes import IGNORED, MaskClasses, judged_of
 from mirada.data.masks.table import is_masks, open_masks
 from mirada.errors import MiradaError
 
@@ -276,4 +276,4 @@ def test_damaged_files(folder):
 
 def test_names_must_differ_and_the_background_may_have_a_capital(folder):
     assert "two classes are called 'a'" in refused(folder, classes=["a", "b", "a"])
-    assert read(folder, ["Background", "a", "b"]).classes.judged == (1, 2)
+    assert judged_of(read(folder, ["Background", "a", "b"]).classes.names) == (1, 2)

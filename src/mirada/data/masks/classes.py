@@ -41,11 +41,6 @@ class MaskClasses:
     ignored: tuple[int, ...] = ()
     are_colours: bool = False
 
-    @property
-    def judged(self) -> tuple[int, ...]:
-        """The classes that count in a mean over classes: all but the background."""
-        return judged_of(self.names)
-
     def numbered(self, codes_HW: np.ndarray, where: str) -> np.ndarray:
         """uint8 numbers of classes, IGNORED where it counts for nothing."""
         known = np.array([*self.codes, *self.ignored], dtype=np.int64)

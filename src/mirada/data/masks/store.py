@@ -7,20 +7,19 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 import torch
 from PIL import Image
 
-from mirada.data.fingerprint import row_hashes
 from mirada.data.masks.classes import IGNORED
 from mirada.data.masks.table import MaskTable
-from mirada.data.normalise import Normalisation, normalisation_of
-from mirada.data.resize import fit_image, match_channels
+from mirada.data.memory import MemoryImages
+from mirada.data.resize import fit_image, match_channels, padded_box
 from mirada.data.sizing import ImageShape
 from mirada.data.table import ImageTable
 from mirada.errors import MiradaError
@@ -31,30 +30,15 @@ OVERLAP = 0.25  # of neighbouring tiles
 
 
 @dataclass(frozen=True, eq=False)
-class MaskImages:
+class MaskImages(MemoryImages):
     """Row i of `images` and `masks` is row i of `table`, whose targets say which classes are in it."""
 
-    table: ImageTable
-    shape: ImageShape
-    images: torch.Tensor  # uint8 (N, C, H, W)
-    masks: torch.Tensor  # uint8 (N, H, W), IGNORED where it counts for nothing
-
-    def __len__(self) -> int:
-        return len(self.table)
-
-    def fetch(self, row_batches: Sequence[torch.Tensor]) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-        """(uint8 images, rows) for each batch of rows."""
-        for rows in row_batches:
-            yield self.images.index_select(0, rows), rows
-
-    def normalisation(self, rows: np.ndarray) -> Normalisation:
-        return normalisation_of(images for images, _ in self.fetch(torch.from_numpy(rows).split(256)))
+    masks: torch.Tensor = field(kw_only=True)  # uint8 (N, H, W), IGNORED where it counts for nothing
 
     def hashes(self) -> list[bytes | None]:
         """None of images of one colour only: blank tiles do not make two images the same."""
         is_blank_N = (self.images == self.images[:, :, :1, :1]).flatten(1).all(1).tolist()
-        hashes = row_hashes(self.images.numpy())
-        return [None if is_blank else found for found, is_blank in zip(hashes, is_blank_N, strict=True)]
+        return [None if is_blank else found for found, is_blank in zip(super().hashes(), is_blank_N, strict=True)]
 
     def checksum(self) -> str:
         """Of names and masks."""
@@ -111,7 +95,7 @@ def load_masks(
         ),
         shape,
         torch.from_numpy(np.stack(images)),
-        torch.from_numpy(stacked),
+        masks=torch.from_numpy(stacked),
     )
 
 
@@ -128,14 +112,12 @@ def _samples(table: MaskTable, row: int, shape: ImageShape, fit: MaskFit) -> lis
 
 def fit_mask(mask_HW: np.ndarray, size: tuple[int, int], fit: Literal["squash", "pad"]) -> np.ndarray:
     """As fit_image, but with the nearest number; what is around a padded image counts for nothing."""
-    height, width = mask_HW.shape
     if fit == "squash":
         return _nearest(mask_HW, size)
-    scale = max(height / size[0], width / size[1])
-    inner = (max(1, round(height / scale)), max(1, round(width / scale)))
-    top, left = (size[0] - inner[0]) // 2, (size[1] - inner[1]) // 2
     padded = np.full(size, IGNORED, dtype=np.uint8)
-    padded[top : top + inner[0], left : left + inner[1]] = _nearest(mask_HW, inner)
+    height, width = mask_HW.shape
+    inside, inner = padded_box((height, width), size)
+    padded[inside] = _nearest(mask_HW, inner)
     return padded
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import numpy as np
 import torch
 from torch import nn
 
 from mirada.data.batches import Batch
+from mirada.data.table import ImageTable
 from mirada.tasks.mask_result import Predicted, mask_result, watched_numbers
 from mirada.tasks.segment import Segment, classes_of
 
@@ -25,15 +26,15 @@ def judge(
     task: Segment,
     batches: Iterable[Batch],
     device: torch.device,
-    name: Callable[[int], str],
-    groups: Callable[[np.ndarray], np.ndarray],
+    table: ImageTable,
 ) -> tuple[dict, list[dict], Predicted, np.ndarray]:
     """Everything the report says, a row per image, the masks, and the rows of the data that they are of."""
     started = time.monotonic()
     loss, masks, rows_N = predict_all(model, task, batches, device)
     seconds = time.monotonic() - started
-    result, scores = mask_result(masks, task.class_names, task.judged, groups(rows_N))
-    lines = [{"name": name(row), "row": row, **line} for row, line in zip(rows_N.tolist(), scores, strict=True)]
+    assert table.groups is not None
+    result, scores = mask_result(masks, task.class_names, task.judged, table.groups[rows_N])
+    lines = [{"name": table.name(row), "row": row, **line} for row, line in zip(rows_N.tolist(), scores, strict=True)]
     return result | {"loss": loss, "seconds_per_image": seconds / len(masks)}, lines, masks, rows_N
 
 

@@ -138,7 +138,7 @@ class PreparedMasks(ReadyAtOnce):
     def judged(self, folder: RunFolder, model: nn.Module, task: Task, device: torch.device) -> tuple[dict, list[dict]]:
         assert isinstance(task, Segment)
         batches = self.evaluation(self.held_out)
-        result, rows, found, rows_N = judge(model, task, batches, device, self.name, self._groups)
+        result, rows, found, rows_N = judge(model, task, batches, device, self.table)
         shown = worst_and_best(rows)
         images = self.store.images[torch.from_numpy(rows_N[shown])].numpy()
         kept = JudgedMasks(found.masks_NHW, found.targets_NHW, rows_N, shown, images)

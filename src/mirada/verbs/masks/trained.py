@@ -10,9 +10,9 @@ import numpy as np
 import torch
 
 from mirada.data.masks.classes import MaskClasses
-from mirada.data.resize import fit_image, match_channels
+from mirada.data.resize import fit_image, match_channels, padded_box
 from mirada.errors import MiradaError
-from mirada.tasks.segment import probabilities
+from mirada.tasks.segment import Segment, probabilities
 from mirada.train.folder import RunFolder
 from mirada.verbs.images import named_images, pixels_of
 from mirada.verbs.load import Progress, Trained, load
@@ -44,10 +44,8 @@ class TrainedMasks(Trained):
             )
         logits_Chw = self._logits(fit_image(pixels_HWC, size, fit))
         if fit == "pad":
-            scale = max(height / size[0], width / size[1])
-            inner = (max(1, round(height / scale)), max(1, round(width / scale)))
-            top, left = (size[0] - inner[0]) // 2, (size[1] - inner[1]) // 2
-            logits_Chw = logits_Chw[:, top : top + inner[0], left : left + inner[1]]
+            (rows, cols), _ = padded_box((height, width), size)
+            logits_Chw = logits_Chw[:, rows, cols]
         return enlarged_classes(logits_Chw, (height, width))
 
     def segment_windows(
@@ -88,8 +86,7 @@ class TrainedMasks(Trained):
         return [{column: row[column] for column in self._columns} for row in found]
 
     def shares(self, mask_HW: np.ndarray) -> dict[str, float]:
-        counts = np.bincount(mask_HW.ravel(), minlength=len(self._columns))
-        return {name: round(float(count) / mask_HW.size, 6) for name, count in zip(self._columns, counts, strict=False)}
+        return Segment(self.data["class_names"]).shares("share", torch.from_numpy(mask_HW)[None])[0]
 
     @property
     def _columns(self) -> list[str]:
