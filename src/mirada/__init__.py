@@ -29,7 +29,12 @@ _HOME = {
     "translate": "mirada.verbs.translate",
 }
 # These are layers of the package and verbs too: mirada.train(...) trains, mirada.train.loop is the training loop.
-_VERB_LAYERS = {"train": "mirada.verbs.train", "report": "mirada.verbs.report", "compare": "mirada.verbs.compare"}
+_VERB_LAYERS = {
+    "train": "mirada.verbs.train",
+    "report": "mirada.verbs.report",
+    "compare": "mirada.verbs.compare",
+    "explain": "mirada.verbs.explain",
+}
 
 __all__ = ["__version__", *sorted([*_HOME, *_VERB_LAYERS])]
 

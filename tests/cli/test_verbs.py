@@ -26,6 +26,7 @@ VERBS = (
     "compare",
     "evaluate",
     "predict",
+    "explain",
     "segment",
     "map",
     "translate",

@@ -58,7 +58,7 @@ def page_of(folder) -> str:
 def test_every_kind_has_every_section(built):
     folder, text = built
     headings = re.findall(r"<section id=\"(\w+)\"", text)
-    assert headings == "result curves scores mistakes examples attention data model training repeat method".split()
+    assert headings == "result curves scores mistakes examples attention relevance data model training repeat method".split()
     assert "warning" not in re.sub(r"<style>.*?</style>", "", text, flags=re.DOTALL)
     assert (folder.figures / "predictions.png").stat().st_size > 1000
     assert (folder.figures / "attention.png").exists()
@@ -153,7 +153,7 @@ def test_images_that_are_gone_are_said_to_be_gone(tmp_path):
     for photo in (tmp_path / "photos").iterdir():
         photo.unlink()
     said = page_of(folder)
-    assert said.count("The held-out images cannot be shown") == 3
+    assert said.count("The held-out images cannot be shown") == 4
     assert "photo 1" in said or "does not exist" in said
 
 

@@ -137,3 +137,17 @@ def test_derived_first_stride(size, stride):
 def test_stages_of_different_number_are_refused():
     with pytest.raises(MiradaError, match="as many numbers in each"):
         maker(card("cvt"))(depths=(1, 2))
+
+
+@pytest.mark.parametrize("mode", ["eval", "train"])
+def test_gradient_of_a_batch_of_one_is_right(mode):
+    """The gradient of torch's batch norm is not, for some layouts of one image."""
+    model = getattr(maker(card("cvt"))().double(), mode)()
+    image = images()[:1].double().requires_grad_()
+    (gradient,) = torch.autograd.grad(model(image)[0, 1], image)
+    place = (0, 1, 3, 4)
+    change = torch.zeros_like(image)
+    change[place] = 1e-6
+    with torch.no_grad():
+        slope = (model(image + change)[0, 1] - model(image - change)[0, 1]) / 2e-6
+    torch.testing.assert_close(gradient[place], slope, rtol=1e-4, atol=1e-8)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
@@ -20,6 +20,7 @@ from mirada.core import kernels
 from mirada.core.attention import Attend, stand_ins
 from mirada.core.kernels import edge_list, reference
 from mirada.core.kernels.call import Call
+from mirada.core.neighbours import Edges
 from mirada.core.places import Places
 from mirada.errors import MiradaError
 
@@ -28,18 +29,33 @@ Mode = Literal["observe", "differentiate"]
 MAX_CHUNK = 2**24  # weights held at once beside what is kept
 
 
+@dataclass(frozen=True)
+class Recorded:
+    """The weights of one layer in one run, and where those who look and those who are seen stand."""
+
+    name: str
+    weights: Tensor  # (B, H, N, M), or (B, H, E) along `edge_2E`
+    queries: Places
+    keys: Places
+    edge_2E: Tensor | None = None
+
+
 class Maps:
     """Recorded weights by layer name or number: (B, H, N, M), or (B, H, E) where the neighbourhood is a list of edges.
 
-    `maps[name]` is the layer's only map; `maps.every(name)` gives one per time the layer ran.
+    `maps[name]` is the layer's only map; `maps.every(name)` gives one per time the layer ran; `maps.in_order` has all
+    with their places, as they ran.
     """
 
     def __init__(self, names: Sequence[str]) -> None:
         self.names = tuple(names)
+        self.in_order: list[Recorded] = []
         self._calls: dict[str, list[Tensor]] = {name: [] for name in names}
 
-    def add(self, name: str, weights: Tensor) -> None:
+    def add(self, name: str, weights: Tensor, call: Call) -> None:
         self._calls[name].append(weights)
+        edge_2E = call.neighbours.edge_2E if isinstance(call.neighbours, Edges) and weights.ndim == 3 else None
+        self.in_order.append(Recorded(name, weights, call.query_places, call.key_places, edge_2E))
 
     def every(self, layer: str | int) -> list[Tensor]:
         name = self._name(layer)
@@ -134,17 +150,19 @@ class _Recorder:
         form = edge_list if on_edges else reference
         if self.mode == "differentiate":
             weights = form.weights(call)
-            self.maps.add(self.name, weights)
+            if not weights.requires_grad and torch.is_grad_enabled():
+                weights.requires_grad_()  # of a model whose parameters are frozen
+            self.maps.add(self.name, weights, call)
             return form.combine(call, weights)
         self._check(call, on_edges)
         kernel = kernels.choose(call)
         if kernel.run is form.run:
             weights = form.weights(call)
-            self.maps.add(self.name, self._keep(weights.detach()))
+            self.maps.add(self.name, self._keep(weights.detach()), call)
             return form.combine(call, weights)
         out = kernel.run(call)
         with torch.no_grad():
-            self.maps.add(self.name, self._keep(form.weights(call)) if on_edges else self._rows(call))
+            self.maps.add(self.name, self._keep(form.weights(call)) if on_edges else self._rows(call), call)
         return out
 
     def _check(self, call: Call, on_edges: bool) -> None:

@@ -45,8 +45,17 @@ class AttentionPictures:
     grid: tuple[int, int]
 
 
-def attention_pictures(run: Contents, rows: list[Row], reader: Reader) -> AttentionPictures:
-    """Raises a MiradaError that says why, where there are no such pictures."""
+@dataclass(frozen=True)
+class Shown:
+    """Some held-out images as tiles and as what the model reads."""
+
+    model: nn.Module
+    tiles: list[Tile]
+    inputs: Tensor
+
+
+def shown_images(run: Contents, rows: list[Row], reader: Reader) -> Shown:
+    """Raises a MiradaError that says why, where the model has nothing to show."""
     model = load_model(run.folder.best)
     if not attention_layers(model):
         raise MiradaError(f"{run.system} has no attention layers, so there is nothing to show")
@@ -59,7 +68,13 @@ def attention_pictures(run: Contents, rows: list[Row], reader: Reader) -> Attent
     images = torch.from_numpy(pixels).permute(0, 3, 1, 2).contiguous()
     statistics = run.data["normalisation"]
     inputs = Normalisation(tuple(statistics["mean"]), tuple(statistics["std"])).apply(images)
-    seen = last_attention(model, inputs)
+    return Shown(model, found, inputs)
+
+
+def attention_pictures(images: Shown) -> AttentionPictures:
+    """Raises a MiradaError that says why, where there are no such pictures."""
+    model, found = images.model, images.tiles
+    seen = last_attention(model, images.inputs)
     relative, layer, looks, grid = seen.relative_BRC, seen.layer, seen.looks, seen.grid
     low, high = (float(end) for end in np.percentile(relative, [1, 99]))
     patch = getattr(model, "patch_size", None)

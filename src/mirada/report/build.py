@@ -10,19 +10,20 @@ import jinja2
 from mirada.errors import MiradaError
 from mirada.report import facts
 from mirada.report.anchors import anchors
-from mirada.report.attention import AttentionPictures, attention_pictures, colour_bar
+from mirada.report.attention import Overlay, attention_pictures, colour_bar, shown_images
 from mirada.report.classes import class_section
 from mirada.report.contents import Contents, read_contents
 from mirada.report.curves import curve_note, learning_curves
-from mirada.report.examples import Row, Tile, montage, random_rows, tiles, worst_rows
+from mirada.report.examples import Tile, montage, random_rows, tiles, worst_rows
 from mirada.report.headline import headline
-from mirada.report.held_out import Reader, open_held_out, picture_uri
+from mirada.report.held_out import open_held_out, picture_uri
 from mirada.report.labels import label_section
 from mirada.report.masks import mask_section
 from mirada.report.nodes import node_section
 from mirada.report.numbers import number_section
 from mirada.report.pixels import pixel_section
 from mirada.report.plots import plot_section
+from mirada.report.relevance import relevance_pictures
 from mirada.report.style import Drawing
 from mirada.report.texts import ATTENTION_NOTE
 from mirada.report.texts_classify import classify_section
@@ -97,8 +98,8 @@ def _write_bytes(path: Path, content: bytes) -> None:
 
 def _pictures(run: Contents) -> dict:
     """Images of the run, or the sentence that says why there are none."""
-    page: dict = {"mistakes": [], "examples": [], "attention": None, "colour_bar": picture_uri(colour_bar())}
-    page |= {"montages": [], "no_pictures": None, "no_attention": None}
+    page: dict = {"mistakes": [], "examples": [], "attention": None, "relevance": None}
+    page |= {"montages": [], "no_pictures": None, "no_attention": None, "colour_bar": picture_uri(colour_bar())}
     if not run.predictions:
         reason = "There are no predictions of held-out images in this run."
         return page | {"no_pictures": reason, "no_attention": reason}
@@ -112,24 +113,21 @@ def _pictures(run: Contents) -> dict:
         return page | {"no_pictures": reason, "no_attention": reason}
     page["montages"] += [montage("predictions", page["examples"])]
     page["montages"] += [montage("mistakes", page["mistakes"])] if page["mistakes"] else []
-    page["attention"], page["no_attention"] = _attention(run, drawn, reader)
-    if page["attention"]:
-        page["montages"].append(montage("attention", _side_by_side(page["attention"])))
+    try:
+        images = shown_images(run, drawn, reader)
+        page["attention"] = attention_pictures(images)
+        page["relevance"] = relevance_pictures(run, images)
+    except MiradaError as error:
+        page["no_attention"] = f"No attention is shown: {str(error).rstrip('.')}."
+    for name in ("attention", "relevance"):
+        if page[name]:
+            page["montages"].append(montage(name, _side_by_side(page[name].overlays, name)))
     return page
 
 
-def _attention(run: Contents, rows: list[Row], reader: Reader) -> tuple[AttentionPictures | None, str | None]:
-    try:
-        return attention_pictures(run, rows, reader), None
-    except MiradaError as error:
-        return None, f"No attention is shown: {str(error).rstrip('.')}."
-
-
-def _side_by_side(pictures: AttentionPictures) -> list[Tile]:
+def _side_by_side(overlays: list[Overlay], what: str) -> list[Tile]:
     return [
-        tile
-        for shown in pictures.overlays
-        for tile in (shown.tile, Tile(shown.picture, shown.tile.name, (("", "attention"),), None))
+        tile for shown in overlays for tile in (shown.tile, Tile(shown.picture, shown.tile.name, (("", what),), None))
     ]
 
 

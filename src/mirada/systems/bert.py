@@ -100,7 +100,10 @@ class Bert(nn.Module):
         """Without `segment_BN` all tokens are of the first segment; with `asked_BN`, logits (A, T) of the tokens where
         it is True, in their order: of few among many, the others' would be most of the work.
         """
-        h_BND = self.features(token_BN, segment_BN=segment_BN)
+        return self.answer(self.features(token_BN, segment_BN=segment_BN), asked_BN)
+
+    def answer(self, h_BND: Tensor, asked_BN: Tensor | None = None) -> Tensor:
+        """What the heads make of tokens in their context."""
         if self.fill is not None:
             return self.fill(h_BND if asked_BN is None else h_BND[asked_BN], self.embedding)
         assert self.pooler is not None and self.head is not None

@@ -17,8 +17,11 @@ from mirada.core import Attend, Concatenated, Places, ScaledDot, plane
 from mirada.errors import MiradaError
 from mirada.nn import MLP, Encoder, EncoderLayer, ExtraTokens, StochasticDepth, pre_norm, rising_rates
 from mirada.nn.patches import Size, as_size, fit
+from mirada.nn.pooled_attention import halved
+from mirada.systems.cnn import channels_last
 from mirada.systems.registry import Card, register
 
+KEY_STRIDE = 2  # keys and values are convolved to a quarter of the tokens
 MAX_FIRST_TOKENS = 256  # 32 px → 16 × 16 tokens, 64 px too
 PUBLISHED: dict[str, object] = {"patch_size": 4, "mlp_ratio": 4.0}
 
@@ -172,13 +175,16 @@ class ConvAttention(nn.Module):
         super().__init__()
         self.heads = Concatenated(dim, num_heads)
         self.attend = Attend(ScaledDot(dim**-0.5))
-        self.around_q, self.around_k, self.around_v = (GridConvolution(dim, stride) for stride in (1, 2, 2))
+        self.around_q, self.around_k, self.around_v = (
+            GridConvolution(dim, stride) for stride in (1, KEY_STRIDE, KEY_STRIDE)
+        )
 
     def forward(self, x_BND: Tensor, *, places: Places) -> Tensor:
         q = self.heads.queries(self.around_q(x_BND, places))
         k = self.heads.keys(self.around_k(x_BND, places))
         v = self.heads.values(self.around_v(x_BND, places))
-        return self.heads.join(self.attend(q, k, v))
+        coarser = plane(*halved(places.size, KEY_STRIDE), places.num_extra, device=x_BND.device)
+        return self.heads.join(self.attend(q, k, v, queries=places, keys=coarser))
 
 
 class GridConvolution(nn.Module):
@@ -192,4 +198,6 @@ class GridConvolution(nn.Module):
     def forward(self, x_BND: Tensor, places: Places) -> Tensor:
         extra_BXD, grid_BND = x_BND[:, : places.num_extra], x_BND[:, places.num_extra :]
         grid_BDHW = grid_BND.mT.unflatten(2, places.size)
-        return torch.cat([extra_BXD, self.norm(self.convolution(grid_BDHW)).flatten(2).mT], dim=1)
+        # As tokens come: in another layout, torch 2.13 gives a wrong gradient for a batch of one.
+        around_BDHW = self.norm(channels_last(self.convolution(grid_BDHW)))
+        return torch.cat([extra_BXD, around_BDHW.flatten(2).mT], dim=1)

@@ -104,11 +104,10 @@ class DeiT(ViT):
             _start(self.distillation_head)
         self.encoder.apply(_start)
 
-    def forward(self, images_BCHW: Tensor) -> Any:
-        features = self.features(images_BCHW)
+    def answer(self, features_BD: Tensor) -> Any:
         if self.distillation_head is None:
-            return self.head(features)
-        class_BD, distillation_BD = features.chunk(2, dim=-1)
+            return self.head(features_BD)
+        class_BD, distillation_BD = features_BD.chunk(2, dim=-1)
         outputs = self.head(class_BD), self.distillation_head(distillation_BD)
         return outputs if self.training and self.is_taught else (outputs[0] + outputs[1]) / 2
 

@@ -105,7 +105,10 @@ class GPT(nn.Module):
 
     def forward(self, token_BN: Tensor, asked_BN: Tensor | None = None) -> Tensor:
         """With `asked_BN`, logits (A, T) after the tokens where it is True, in their order."""
-        h_BND = self.features(token_BN)
+        return self.answer(self.features(token_BN), token_BN, asked_BN)
+
+    def answer(self, h_BND: Tensor, token_BN: Tensor, asked_BN: Tensor | None = None) -> Tensor:
+        """What the heads make of what is known of each token."""
         if self.head is not None:
             return self.head(self._last_real(h_BND, token_BN))
         return self.embedding.unembed(h_BND if asked_BN is None else h_BND[asked_BN])

@@ -12,7 +12,18 @@ from __future__ import annotations
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from mirada.core import Attend, Attention, Concatenated, RandomFeatures, ScaledDot, Score, Sinusoidal, line
+from mirada.core import (
+    Attend,
+    Attention,
+    Concatenated,
+    Places,
+    RandomFeatures,
+    ScaledDot,
+    Score,
+    Sinusoidal,
+    line,
+    plane,
+)
 from mirada.nn import (
     MLP,
     ClassToken,
@@ -141,12 +152,14 @@ class T2TViT(nn.Module):
         """What the head sees: the class token, (B, dim)."""
         x_BND = self.dropout(self.extra(self.project(self.split(images_BCHW))))
         x_BND = self.position(x_BND, line(x_BND.shape[1], device=x_BND.device))
-        return self.pooling(self.encoder(x_BND))
+        places = plane(*self.grid(images_BCHW), self.num_extra, device=x_BND.device)
+        return self.pooling(self.encoder(x_BND, places=places))
 
     def split(self, images_BCHW: Tensor) -> Tensor:
         """The numbers of the last split's windows, in raster order."""
         for layer, stride, grid in zip(self.token_layers, self.strides, self.grids(images_BCHW), strict=False):
-            images_BCHW = image_of(layer(soft_split(images_BCHW, stride)), grid, 1)
+            places = plane(*grid, device=images_BCHW.device)
+            images_BCHW = image_of(layer(soft_split(images_BCHW, stride), places), grid, 1)
         return soft_split(images_BCHW, self.strides[-1])
 
 
@@ -179,23 +192,32 @@ class TokenAttention(nn.Module):
         self.attend = Attend(score)
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, x_BND: Tensor) -> Tensor:
+    def forward(self, x_BND: Tensor, places: Places) -> Tensor:
         q_B1NK, k_B1NK, v_B1NK = self.heads.project(x_BND)
-        return v_B1NK[:, 0] + self.dropout(self.heads.join(self.attend(q_B1NK, k_B1NK, v_B1NK)))
+        seen_B1NK = self.attend(q_B1NK, k_B1NK, v_B1NK, queries=places, keys=places)
+        return v_B1NK[:, 0] + self.dropout(self.heads.join(seen_B1NK))
 
 
-def token_layer(dim: int, token_dim: int, attention: TokenAttention, dropout: float) -> nn.Sequential:
+class TokenLayer(nn.Sequential):
+    """y = h + MLP(LN(h)),   h = attention(LN(x))"""
+
+    def forward(self, x_BND: Tensor, places: Places) -> Tensor:
+        norm, attention, mlp = self
+        return mlp(attention(norm(x_BND), places))
+
+
+def token_layer(dim: int, token_dim: int, attention: TokenAttention, dropout: float) -> TokenLayer:
     mlp = PreNorm(MLP(token_dim, token_dim), nn.LayerNorm(token_dim), nn.Dropout(dropout))
-    return nn.Sequential(nn.LayerNorm(dim), attention, mlp)
+    return TokenLayer(nn.LayerNorm(dim), attention, mlp)
 
 
-def token_transformer(dim: int, token_dim: int, dropout: float) -> nn.Sequential:
+def token_transformer(dim: int, token_dim: int, dropout: float) -> TokenLayer:
     # The published scale is of the width that comes in, not of the queries.
     attention = TokenAttention(dim, token_dim, ScaledDot(dim**-0.5), bias=False, dropout=dropout)
     return token_layer(dim, token_dim, attention, dropout)
 
 
-def token_performer(dim: int, token_dim: int, dropout: float) -> nn.Sequential:
+def token_performer(dim: int, token_dim: int, dropout: float) -> TokenLayer:
     """Half as many features as channels; unscaled dot products, and rows as long as the published code makes them."""
     num_features = token_dim // 2
     score = RandomFeatures(token_dim, num_features, scale=1.0, norm=num_features**0.5)

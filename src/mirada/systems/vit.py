@@ -188,7 +188,10 @@ class ViT(nn.Module):
         return height // self.patch_size, width // self.patch_size
 
     def forward(self, images_BCHW: Tensor) -> Tensor:
-        return self.head(self.features(images_BCHW))
+        return self.answer(self.features(images_BCHW))
+
+    def answer(self, features_BD: Tensor) -> Tensor:
+        return self.head(features_BD)
 
     def features(self, images_BCHW: Tensor) -> Tensor:
         """What the head sees: (B, dim)."""

@@ -1,0 +1,178 @@
+"""What an image model's answer rests on, by any of the methods: a number for every cell of the image.
+
+Shape letters: B batch, H and W pixels, R rows and C columns of cells, N tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor, nn
+
+from mirada.core import attention_layers, record
+from mirada.core.record import Recorded
+from mirada.errors import MiradaError
+from mirada.explain.cells import Cells, cells_of
+from mirada.explain.erasing import blurred
+from mirada.explain.grad_cam import grad_cam, layer_cam
+from mirada.explain.integrated_gradients import integrated_gradients
+from mirada.explain.legrad import legrad
+from mirada.explain.looks import Tokens
+from mirada.explain.methods import DEFAULT, Method, method_named
+from mirada.explain.occlusion import occlusion
+from mirada.explain.raw_attention import look_named, raw_attention
+from mirada.explain.readers import inner_layers, last_tokens, one_reader, readers
+from mirada.explain.target import Question, question_of
+from mirada.explain.trace import require_eval, trace
+from mirada.explain.walk import Relevance
+from mirada.systems.image_gpt import ImageGPT
+
+UNLOOKED_CELLS = 8  # rows and columns of cells for models without attention
+
+
+@dataclass(frozen=True)
+class ExplainedImages:
+    """`relevance_BRC` of every cell, larger where the answer rests on it; `target_B` what was asked about."""
+
+    relevance_BRC: Tensor
+    cells: Cells | None  # None of a volume
+    target_B: Tensor | None
+    method: Method
+
+    @property
+    def pixels_BHW(self) -> Tensor:
+        """Every pixel with the number of its cell."""
+        if self.cells is None:
+            raise MiradaError("a volume has boxes, not pixels of an image: use relevance_BRC")
+        return self.cells.spread(self.relevance_BRC)
+
+
+def explain_images(
+    model: nn.Module,
+    images_BCHW: Tensor,
+    *,
+    method: str = DEFAULT,
+    target: Tensor | int | None = None,
+    layer: int | str = -1,
+    head: int | None = None,
+    at: tuple[int, ...] | None = None,
+    baseline: str | None = None,
+) -> ExplainedImages:
+    """Explain the score of `target` (of the class that the model names, if None) for each of a batch of images.
+
+    layer, head   of the method "attention"
+    at            (row, column): follow what this token of the last layer has seen, not those that give the answer
+    baseline      "mean" or "blur": what integrated gradients start from ("mean" if None), what covers ("blur" if None)
+    """
+    require_eval(model)
+    if images_BCHW.ndim not in (4, 5) or not len(images_BCHW):
+        raise MiradaError(f"images of shape {tuple(images_BCHW.shape)}: give a batch (B, C, H, W) with at least one")
+    known = method_named(method)
+    with torch.no_grad():
+        question = question_of(model(images_BCHW), target)
+    if isinstance(model, ImageGPT):  # gives nats per pixel: what makes an image likely is asked
+        question = replace(question, factor=-1.0)
+    asked = _Asked(model, images_BCHW, question, at)
+    if known.follow is not None or method == "attention":
+        relevance = asked.by_looks(known, layer, head)
+    elif method == "legrad":
+        layers, read_out = inner_layers(model)
+        relevance = legrad(model, images_BCHW, layers=layers, read_out=read_out, score=question.score)
+    elif method in ("grad_cam", "layer_cam"):
+        module, tokens = last_tokens(model, asked.first_rows()[-1])
+        form = grad_cam if method == "grad_cam" else layer_cam
+        relevance = form(model, images_BCHW, module=module, tokens=tokens, score=question.score)
+    else:
+        return asked.by_pixels(known, baseline)
+    return asked.on_cells(known, relevance)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    model: nn.Module
+    images_BCHW: Tensor
+    question: Question
+    at: tuple[int, ...] | None
+
+    def by_looks(self, method: Method, layer: int | str, head: int | None) -> Relevance:
+        score = self.question.score if method.needs_gradient else None
+        looks = trace(self.model, self.images_BCHW, score=score).looks
+        if method.follow is None:
+            look = look_named(looks, layer)
+            return raw_attention(look, self._start(look.queries), head)
+        return method.follow(looks, self._start(looks[-1].queries))
+
+    def _start(self, tokens: Tokens) -> Tensor:
+        share_N = readers(self.model, tokens) if self.at is None else one_reader(tokens, self.at)
+        return share_N.to(self.images_BCHW).expand(len(self.images_BCHW), 1, -1)
+
+    def first_rows(self) -> list[Recorded]:
+        """What ran, with one row of weights each: only the tokens are of interest."""
+        if not attention_layers(self.model):
+            raise MiradaError(f"{type(self.model).__name__} has no attention: use integrated_gradients or occlusion")
+        with torch.inference_mode(), record(self.model, queries=[0]) as maps:
+            self.model(self.images_BCHW[:1])
+        return maps.in_order
+
+    def on_cells(self, method: Method, relevance: Relevance) -> ExplainedImages:
+        values_BN, tokens = relevance.values_BRX[:, 0, relevance.tokens.num_extra :], relevance.tokens
+        if isinstance(self.model, ImageGPT):  # token n stands for pixel n − 1, after one that starts the image
+            values_BN = values_BN.roll(-1, 1)
+            values_BN[:, -1] = 0
+        size = tokens.size
+        if len(size) == 1:  # of a layer that pools, without places
+            size = self._grid() if tokens.num_extra + size[0] == len(bottom_of(self.first_rows())) else size
+        if len(size) == 1:
+            raise MiradaError(f"{size[0]} tokens of {type(self.model).__name__} do not say where they lie in the image")
+        cells = self._cells(size) if len(size) == 2 else None
+        return ExplainedImages(values_BN.unflatten(1, size).float(), cells, self.question.target_B, method)
+
+    def by_pixels(self, method: Method, baseline: str | None) -> ExplainedImages:
+        if self.images_BCHW.ndim != 4:
+            raise MiradaError(f"{method.name} is for images; for volumes use chefer or rollout")
+        if isinstance(self.model, ImageGPT) and method.needs_gradient:
+            raise MiradaError("ImageGPT reads colours of a palette, which have no gradient: use chefer or occlusion")
+        default = "mean" if method.name == "integrated_gradients" else "blur"
+        cells = self._cells(self._grid())
+        if method.name == "occlusion":
+            cells = cells.coarser()
+        start_BCHW = baseline_of(self.images_BCHW, baseline or default, cells)
+        if method.name == "occlusion":
+
+            def score(images_NCHW: Tensor, index_N: Tensor) -> Tensor:
+                return self.question.of(index_N).score(self.model(images_NCHW))
+
+            values = occlusion(score, self.images_BCHW, start_BCHW, cells)
+        else:
+            whole: Callable[[Tensor], Tensor] = lambda images: self.question.score(self.model(images))  # noqa: E731
+            values = cells.summed(integrated_gradients(whole, self.images_BCHW, start_BCHW).sum(1))
+        return ExplainedImages(values.float(), cells, self.question.target_B, method)
+
+    def _grid(self) -> tuple[int, int]:
+        """Of the finest tokens; of a model without attention, some cells."""
+        if attention_layers(self.model):
+            size = bottom_of(self.first_rows()).size
+            if len(size) == 2:
+                return size[0], size[1]
+        height, width = self.images_BCHW.shape[-2:]
+        return min(UNLOOKED_CELLS, height), min(UNLOOKED_CELLS, width)
+
+    def _cells(self, grid: tuple[int, ...]) -> Cells:
+        height, width = self.images_BCHW.shape[-2:]
+        patch_size = getattr(self.model, "patch_size", None)
+        return cells_of((height, width), (grid[0], grid[1]), patch_size if isinstance(patch_size, int) else None)
+
+
+def bottom_of(recorded: list[Recorded]) -> Tokens:
+    return max(Tokens.at(recorded[0].queries), Tokens.at(recorded[0].keys), key=len)
+
+
+def baseline_of(images_BCHW: Tensor, name: str, cells: Cells) -> Tensor:
+    """On normalised images: "mean" is the mean colour of the data, "blur" the image without detail."""
+    if name == "mean":
+        return torch.zeros_like(images_BCHW)
+    if name == "blur":
+        return blurred(images_BCHW, (cells.height, cells.width))
+    raise MiradaError(f"baseline={name!r}: must be 'mean' or 'blur'")

@@ -1,0 +1,182 @@
+"""`mirada explain`: what the answers of a model rest on, as pictures, as a page to look into, and as numbers."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch import nn
+
+from mirada.errors import MiradaError
+from mirada.explain.methods import DEFAULT, METHODS, method_named
+from mirada.report.explained import ExplainedImage, Item, explained_page, rows_only, save_png
+from mirada.train.files import write_atomically, write_json, write_text
+from mirada.train.folder import RunFolder
+from mirada.verbs.load import Trained, load
+
+Progress = Callable[[int, int], None]
+SHOWN = (DEFAULT, "rollout", "attention")
+MAX_WEIGHTS = 2**22  # of one input, on a page
+WHERE_INSTEAD = {
+    "graph": "what its nodes look at is in the report; mirada.explain.graph.explain_node explains one",
+    "plots": "what places look at is in the report; mirada.explain.chips.explain_chips explains some",
+}
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to explain: see `explain`."""
+
+    methods: tuple[str, ...] = SHOWN
+    target: str | int | None = None
+    layer: int | str = -1
+    head: int | None = None
+    at: tuple[int, ...] | None = None
+    faithfulness: bool = True
+
+
+@dataclass(frozen=True)
+class Explanations:
+    """Of every input its answers, relevance by every method, and the weights of all layers, as arrays."""
+
+    items: Sequence[Item]
+    title: str
+    command: str = ""
+    failures: list[str] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __getitem__(self, number: int) -> Item:
+        return self.items[number]
+
+    def page(self) -> str:
+        """One HTML page without anything from outside; with some rows of the weights, where they are too many."""
+        return explained_page([_fitting(item) for item in self.items], self.title, self.command)
+
+    def save(self, folder: str | Path) -> list[Path]:
+        """explain.html, a PNG for every input, and explain.json with the numbers of the maps."""
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        files = []
+        for name, item in zip(_file_names(self.items), self.items, strict=True):
+            file = folder / f"{name}.png"
+            write_atomically(file, lambda partial, item=item: save_png(item, partial))  # type: ignore[misc]
+            files.append(file)
+        write_json(
+            folder / "explain.json", {"command": self.command, "inputs": [_numbers(item) for item in self.items]}
+        )
+        write_text(folder / "explain.html", self.page())
+        return [folder / "explain.html", folder / "explain.json", *files]
+
+
+def explain(
+    model: str | Path | RunFolder | Trained | nn.Module,
+    inputs: Any,
+    *,
+    method: str | Sequence[str] | None = None,
+    target: Any = None,
+    layer: int | str = -1,
+    head: int | None = None,
+    at: int | tuple[int, ...] | None = None,
+    faithfulness: bool = True,
+    device: str = "auto",
+    progress: Progress | None = None,
+) -> Any:
+    """Of a run: `Explanations` of images (paths, arrays) or texts. Of any torch model: relevance as tensors.
+
+    method         one name or several, or "all"; of a run, three of them if None
+    target         the class to explain, by name or number (None: the one that the model names)
+    layer, head    of the method "attention": by number or name; None for the mean of all heads
+    at             (row, column) of a token of an image, whose sight is followed; of a text, the token to explain
+    faithfulness   whether to measure how far the answer depends on what a map points at
+    """
+    if isinstance(model, nn.Module):
+        from mirada.explain.any_model import explain_model
+
+        name = method if isinstance(method, str) else (method or [DEFAULT])[0]
+        return explain_model(model, inputs, method=name, target=target, layer=layer, head=head, at=at)
+    trained = model if isinstance(model, Trained) else load(model, device=device)
+    trained.model.eval()
+    kind = trained.data.get("inputs", "image")
+    if kind in WHERE_INSTEAD:
+        raise MiradaError(f"{trained.folder.path}: this model was trained on {kind}; {WHERE_INSTEAD[kind]}.")
+    place = (at,) if isinstance(at, int) else at
+    options = Options(methods_named(method), target, layer, head, place, faithfulness)
+    items, failures = _of_kind(kind)(trained, inputs, options, progress)
+    if not items:
+        raise MiradaError(failures[0] if failures else "nothing is given to explain; give at least one input.")
+    return Explanations(items, f"What {trained.folder.path.name} looks at", _command(trained, options), failures)
+
+
+def _of_kind(kind: str) -> Callable[[Trained, Any, Options, Progress | None], tuple[Sequence[Item], list[str]]]:
+    if kind in ("text", "pairs"):
+        from mirada.verbs.explained.texts import explain_texts
+
+        return explain_texts
+    from mirada.verbs.explained.images import explain_images
+
+    return explain_images
+
+
+def methods_named(method: str | Sequence[str] | None) -> tuple[str, ...]:
+    if method is None:
+        return SHOWN
+    names = [method] if isinstance(method, str) else list(method)
+    if names == ["all"]:
+        return tuple(METHODS)
+    return tuple(dict.fromkeys(method_named(name).name for name in names))
+
+
+def _command(trained: Trained, options: Options) -> str:
+    words = ["mirada", "explain", str(trained.folder.path), "INPUT"]
+    words += [word for name in options.methods for word in ("--method", name)]
+    for option, value, default in (
+        ("--target", options.target, None),
+        ("--layer", options.layer, -1),
+        ("--head", options.head, None),
+        ("--at", None if options.at is None else ",".join(map(str, options.at)), None),
+    ):
+        if value != default:
+            words += [option, str(value)]
+    return shlex.join(words)
+
+
+def _fitting(item: Item) -> Item:
+    return rows_only(item) if sum(layer.weights_HNM.size for layer in item.layers) > MAX_WEIGHTS else item
+
+
+def _file_names(items: Sequence[Item]) -> list[str]:
+    """Of the names of inputs what a file may be called, each once."""
+    names: list[str] = []
+    for number, item in enumerate(items):
+        stem = Path(item.name).stem if isinstance(item, ExplainedImage) else f"text-{number + 1}"
+        name = re.sub(r"[^\w.-]+", "_", stem).strip("._")[:80] or f"input-{number + 1}"
+        names.append(name if name not in names else f"{name}-{number + 1}")
+    return names
+
+
+def _numbers(item: Item) -> dict:
+    maps = item.maps if isinstance(item, ExplainedImage) else item.relevance
+    found: dict = {"name": item.name, "target": item.target, "answers": dict(item.answers), "maps": {}}
+    if not isinstance(item, ExplainedImage):
+        found["tokens"] = item.input_tokens
+    for one in maps:
+        values: np.ndarray = one.relevance_RC if isinstance(item, ExplainedImage) else one.relevance_N  # type: ignore[union-attr]
+        entry: dict = {"relevance": np.round(values.astype(float), 7).tolist()}
+        if one.faithfulness is not None:
+            strip = one.faithfulness
+            entry["faithfulness"] = {
+                "baseline": strip.baseline,
+                "deletion": strip.deletion_auc,
+                "insertion": strip.insertion_auc,
+                "random_deletion": strip.random_deletion_auc,
+                "random_insertion": strip.random_insertion_auc,
+            }
+        found["maps"][one.method] = entry
+    return found

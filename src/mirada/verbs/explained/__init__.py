@@ -1,0 +1,1 @@
+"""What `mirada explain` makes of inputs of each kind."""

@@ -1,0 +1,168 @@
+"""Explanations of images, by a model of classes, labels, values, masks or pixels.
+
+Shape letters: B batch, C classes, H and W pixels, R rows and C columns of cells.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from mirada.core import attention_layers
+from mirada.errors import MiradaError, nearest
+from mirada.explain.faithfulness import Curve, deletion, insertion
+from mirada.explain.image import ExplainedImages
+from mirada.explain.image import explain_images as by_method
+from mirada.explain.references import random_map
+from mirada.explain.trace import trace
+from mirada.report.explained import ExplainedImage, Layer, Map, Strip
+from mirada.report.held_out import displayable
+from mirada.verbs.explain import SHOWN, Options, Progress
+from mirada.verbs.images import named_images, read_or_reason
+from mirada.verbs.load import Trained
+
+BASELINE = "blur"
+NUM_ANSWERS = 5
+PROBABILITIES = {"single-label": lambda logits: logits.softmax(-1), "multi-label": torch.sigmoid}
+
+
+def explain_images(
+    trained: Trained, images: object, options: Options, progress: Progress | None
+) -> tuple[list[ExplainedImage], list[str]]:
+    """One after the other, as weights of all layers are kept; an image that cannot be read does not stop the others."""
+    named = named_images(images)
+    items, failures = [], []
+    for number, image in enumerate(named):
+        pixels = read_or_reason(image, trained.target)
+        if isinstance(pixels, str):
+            failures.append(pixels)
+        else:
+            items.append(_explained(trained, image.name, pixels, options))
+        if progress is not None:
+            progress(number + 1, len(named))
+    return items, failures
+
+
+def _explained(trained: Trained, name: str, pixels_CHW: np.ndarray, options: Options) -> ExplainedImage:
+    images = trained.normalisation.apply(torch.from_numpy(np.stack([pixels_CHW]))).to(trained.device)
+    target = class_number(trained, options.target)
+    maps, explained = [], None
+    for method in _possible(trained, options):
+        explained = by_method(
+            trained.model,
+            images,
+            method=method,
+            target=target,
+            layer=options.layer,
+            head=options.head,
+            at=options.at,
+        )
+        maps.append(_map(trained, images, explained, options))
+    assert explained is not None and explained.cells is not None
+    with torch.inference_mode():
+        outputs = trained.model(images).float().cpu()
+    return ExplainedImage(
+        name,
+        displayable(pixels_CHW.transpose(1, 2, 0)),
+        _answers(trained, outputs),
+        _asked(trained, explained.target_B, outputs),
+        maps,
+        _layers(trained, images),
+        (float(explained.cells.height), float(explained.cells.width)),
+    )
+
+
+def _possible(trained: Trained, options: Options) -> list[str]:
+    """Those that are defined for this model; if that is none, why not."""
+    if attention_layers(trained.model) or options.methods != SHOWN:
+        return list(options.methods)
+    return ["integrated_gradients", "occlusion"]
+
+
+def class_number(trained: Trained, target: str | int | None) -> int | None:
+    """By its name, or its number from 0."""
+    if target is None:
+        return None
+    names = [str(name) for name in trained.data.get("class_names", trained.data.get("target_names", ()))]
+    if str(target) in names:
+        return names.index(str(target))
+    if str(target).isdigit() and int(target) < len(names):
+        return int(target)
+    if not names:
+        raise MiradaError(f"target {target!r}: {trained.folder.path} has no classes; leave the target out.")
+    raise MiradaError(
+        f"target {target!r}{nearest(str(target), names)}: is no class of {trained.folder.path}; there are "
+        f"{', '.join(names[:20])}{' …' if len(names) > 20 else ''}."
+    )
+
+
+def _map(trained: Trained, images: Tensor, explained: ExplainedImages, options: Options) -> Map:
+    probabilities = PROBABILITIES.get(trained.data["task"])
+    strip = None
+    if options.faithfulness and probabilities is not None and explained.target_B is not None:
+        strip = _strip(trained, images, explained, probabilities)
+    method = explained.method
+    relevance_RC = explained.relevance_BRC[0].cpu().numpy()
+    return Map(method.name, method.title, method.is_not, relevance_RC, method.cost, strip)
+
+
+def _strip(trained: Trained, images: Tensor, explained: ExplainedImages, probabilities: Any) -> Strip:
+    def predict(shown_BCHW: Tensor) -> Tensor:
+        with torch.inference_mode():
+            return probabilities(trained.model(shown_BCHW).float())
+
+    assert explained.target_B is not None
+    relevance = explained.relevance_BRC
+    random = random_map(len(images), (relevance.shape[1], relevance.shape[2])).to(relevance)
+
+    def measured(measure: Any, order: Tensor) -> Curve:
+        return measure(predict, images, order, explained.target_B, baseline=BASELINE, cells=explained.cells)
+
+    deleted, inserted = measured(deletion, relevance), measured(insertion, relevance)
+    by_chance = measured(deletion, random), measured(insertion, random)
+    return Strip(
+        deleted.shares_S.numpy(),
+        *(curve.scores_BS[0].numpy() for curve in (deleted, inserted, *by_chance)),
+        *(float(curve.area_B[0]) for curve in (deleted, inserted, *by_chance)),
+        BASELINE,
+    )
+
+
+def _answers(trained: Trained, outputs: Tensor) -> list[tuple[str, float]]:
+    """The likeliest classes with their shares; none where the model gives values or masks."""
+    probabilities = PROBABILITIES.get(trained.data["task"])
+    if probabilities is None:
+        return []
+    share_C = probabilities(outputs)[0]
+    names = trained.data["class_names"]
+    return [(str(names[number]), float(share_C[number])) for number in share_C.argsort(descending=True)[:NUM_ANSWERS]]
+
+
+def _asked(trained: Trained, target_B: Tensor | None, outputs: Tensor) -> str:
+    """What the maps explain, in words."""
+    if trained.data["task"] == "pixels":
+        return "how likely the image is"
+    names = trained.data.get("class_names", trained.data.get("target_names", ("value",)))
+    number = 0 if target_B is None else int(target_B[0])
+    if trained.data["task"] == "regression":
+        value = trained.task.answers(outputs)[0]
+        return f"{names[number]} = {list(value.values())[number]}"
+    return str(names[number])
+
+
+def _layers(trained: Trained, images: Tensor) -> list[Layer]:
+    if not attention_layers(trained.model):
+        return []
+    return [
+        Layer(
+            look.name,
+            look.weights_BHNM[0].float().cpu().numpy(),
+            (look.queries.size, look.queries.num_extra),
+            (look.keys.size, look.keys.num_extra),
+            look.kind,
+        )
+        for look in trace(trained.model, images).looks
+    ]

@@ -1,0 +1,244 @@
+"""Explanations of texts: their class, the word that comes next, a hidden word, or a word of a translation.
+
+Shape letters: N tokens, M tokens of a source, T vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from mirada.errors import MiradaError
+from mirada.explain.text import ExplainedTokens, explain_pairs, explain_tokens
+from mirada.explain.trace import trace
+from mirada.report.explained import ExplainedText, Layer, TokenMap
+from mirada.tasks.filling import BLANK
+from mirada.verbs.explain import SHOWN, Options, Progress
+from mirada.verbs.explained.images import class_number
+from mirada.verbs.load import Trained
+from mirada.verbs.text.lines import texts_of
+from mirada.verbs.text.trained import TrainedText
+
+NUM_ANSWERS = 5
+ByMethod = Callable[[str], ExplainedTokens]
+
+
+@dataclass(frozen=True)
+class _Read:
+    """A text as the model reads it, and how to explain it by a method."""
+
+    tokens: list[str]
+    source_tokens: list[str] | None
+    inputs: tuple[Tensor, ...]
+    answers: list[tuple[str, float]]
+    target: str
+    by_method: ByMethod
+
+
+def explain_texts(
+    trained: Trained, texts: object, options: Options, progress: Progress | None
+) -> tuple[list[ExplainedText], list[str]]:
+    assert isinstance(trained, TrainedText)
+    read = READING.get(trained.does)
+    if read is None:
+        raise MiradaError(
+            f"{trained.folder.path}: has vectors of words and no attention, so there is nothing to explain."
+        )
+    items, failures = [], []
+    given = texts_of(texts)
+    for number, text in enumerate(given):
+        try:
+            items.append(_explained(trained, text, read(trained, text, options), options))
+        except MiradaError as error:
+            if len(given) == 1:
+                raise
+            failures.append(f"{text[:60]!r}: {error}")
+        if progress is not None:
+            progress(number + 1, len(given))
+    return items, failures
+
+
+def _explained(trained: TrainedText, text: str, read: _Read, options: Options) -> ExplainedText:
+    maps, reasons = [], []
+    for method in options.methods:
+        try:
+            found = read.by_method(method)
+        except MiradaError as error:
+            reasons.append(error)
+            continue
+        known = found.method
+        written_N = None if found.written_BN is None else found.written_BN[0].float().cpu().numpy()
+        relevance_N = found.relevance_BN[0].float().cpu().numpy()
+        maps.append(TokenMap(known.name, known.title, known.is_not, relevance_N, known.cost, of_target_N=written_N))
+    # A method that was asked for by name is not left out in silence.
+    if reasons and (options.methods != SHOWN or not maps):
+        raise reasons[0]
+    return ExplainedText(
+        text, read.tokens, read.source_tokens, read.answers, read.target, maps, _layers(trained, read.inputs)
+    )
+
+
+def _classified(trained: TrainedText, text: str, options: Options) -> _Read:
+    tokeniser = trained.tokeniser
+    tokens = tokeniser.encode(text)[: int(trained.data["max_length"]) - 2]
+    token_1N = torch.tensor([[tokeniser.start, *tokens, tokeniser.end]], device=trained.device)
+    with torch.inference_mode():
+        share_C = trained.model(token_1N)[0].float().softmax(-1).cpu()
+    names = trained.data["class_names"]
+    best = share_C.argsort(descending=True)[:NUM_ANSWERS].tolist()
+    chosen = class_number(trained, options.target)
+    target = best[0] if chosen is None else chosen
+
+    def by_method(method: str) -> ExplainedTokens:
+        return explain_tokens(
+            trained.model,
+            token_1N,
+            method=method,
+            target=target,
+            layer=options.layer,
+            head=options.head,
+            cover=tokeniser.unknown,
+        )
+
+    answers = [(str(names[number]), float(share_C[number])) for number in best]
+    return _Read(_shown(tokeniser, token_1N), None, (token_1N,), answers, str(names[target]), by_method)
+
+
+def _continued(trained: TrainedText, text: str, options: Options) -> _Read:
+    """The token that comes after the text, or after token `at` of it."""
+    tokeniser = trained.tokeniser
+    tokens = tokeniser.encode(text)[-int(trained.data["max_length"]) :]
+    if not tokens:
+        raise MiradaError("an empty text has no token that could be explained; give some words.")
+    return _of_one_token(trained, text, tokens, _place(options, len(tokens)), options)
+
+
+def _filled(trained: TrainedText, text: str, options: Options) -> _Read:
+    """The first blank of a text, or the one that is token `at`."""
+    tokeniser = trained.tokeniser
+    pieces = BLANK.split(text)
+    if len(pieces) == 1:
+        raise MiradaError(f"{text!r}: has no blank to fill in; write [MASK] or ___ where a word is missing.")
+    tokens = [tokeniser.start, *tokeniser.encode_blanks(pieces), tokeniser.end]
+    place = tokens.index(tokeniser.mask) if options.at is None else _place(options, len(tokens))
+    return _of_one_token(trained, text, tokens, place, options)
+
+
+def _of_one_token(trained: TrainedText, text: str, tokens: list[int], place: int, options: Options) -> _Read:
+    tokeniser = trained.tokeniser
+    token_1N = torch.tensor([tokens], device=trained.device)
+    with torch.inference_mode():
+        logits_T = trained.model(token_1N)[0, place, : len(tokeniser)].float().cpu()
+    target, answers = _asked(tokeniser, logits_T, options)
+    cover = tokeniser.mask if trained.does == "fill" else tokeniser.unknown
+
+    def by_method(method: str) -> ExplainedTokens:
+        return explain_tokens(
+            trained.model,
+            token_1N,
+            method=method,
+            target=target,
+            at=place,
+            layer=options.layer,
+            head=options.head,
+            cover=cover,
+        )
+
+    word = tokeniser.tokens([target])[0]
+    return _Read(_shown(tokeniser, token_1N), None, (token_1N,), answers, f"{word!r} at token {place}", by_method)
+
+
+def _translated(trained: TrainedText, text: str, options: Options) -> _Read:
+    """A token of the model's own translation: the first, or token `at`."""
+    translator = trained.translator
+    source = translator.source.encode(text.strip())
+    if not source:
+        raise MiradaError("an empty sentence has no translation; give some words.")
+    best = translator.translate([text])[0][0]
+    written = translator.target.encode(best.text)
+    source_1M = translator.read([source])
+    read_1N = torch.tensor([[translator.target.start, *written]], device=trained.device)
+    place = 0 if options.at is None else _place(options, read_1N.shape[1])
+    with torch.inference_mode():
+        logits_T = trained.model(source_1M, read_1N)[0, place, : len(translator.target)].float().cpu()
+    asked = options if options.target is not None or place >= len(written) else None
+    target, answers = _asked(translator.target, logits_T, asked or options, None if asked else written[place])
+
+    def by_method(method: str) -> ExplainedTokens:
+        return explain_pairs(
+            trained.model,
+            source_1M,
+            read_1N,
+            method=method,
+            at=place,
+            target=target,
+            layer=options.layer,
+            head=options.head,
+            cover=translator.source.unknown,
+        )
+
+    word = translator.target.tokens([target])[0]
+    return _Read(
+        _shown(translator.target, read_1N),
+        _shown(translator.source, source_1M),
+        (source_1M, read_1N),
+        answers,
+        f"{word!r}, token {place + 1} of “{best.text}”",
+        by_method,
+    )
+
+
+READING: dict[str, Callable[[TrainedText, str, Options], _Read]] = {
+    "single-label": _classified,
+    "generate": _continued,
+    "fill": _filled,
+    "translate": _translated,
+}
+
+
+def _asked(
+    tokeniser: Any, logits_T: Tensor, options: Options, written: int | None = None
+) -> tuple[int, list[tuple[str, float]]]:
+    """The token to explain, and the likeliest ones with their shares."""
+    share_T = logits_T.softmax(-1)
+    best = share_T.argsort(descending=True)[:NUM_ANSWERS].tolist()
+    answers = [(tokeniser.tokens([token])[0], float(share_T[token])) for token in best]
+    if options.target is None:
+        return (best[0] if written is None else written), answers
+    tokens = tokeniser.encode(str(options.target))
+    if len(tokens) != 1:
+        raise MiradaError(
+            f"target {options.target!r}: is {len(tokens)} tokens of this model, expected one; give a piece."
+        )
+    return tokens[0], answers
+
+
+def _place(options: Options, num_tokens: int) -> int:
+    if options.at is None:
+        return num_tokens - 1
+    if len(options.at) != 1 or not -num_tokens <= options.at[0] < num_tokens:
+        raise MiradaError(f"--at {','.join(map(str, options.at))}: expected a token from 0 to {num_tokens - 1}.")
+    return options.at[0] % num_tokens
+
+
+def _shown(tokeniser: Any, token_1N: Tensor) -> list[str]:
+    """As they are read; a special token by the name of what it does."""
+    names = {number: f"[{role}]" for role, number in tokeniser.special.items()}
+    return [names.get(token) or tokeniser.tokens([token])[0] for token in token_1N[0].tolist()]
+
+
+def _layers(trained: TrainedText, inputs: tuple[Tensor, ...]) -> list[Layer]:
+    """Looks of a recurrent decoder, one for every token that it writes, are one layer."""
+    layers: dict[str, list[Any]] = {}
+    for look in trace(trained.model, *inputs).looks:
+        layers.setdefault(look.name, []).append(look)
+    found = []
+    for name, looks in layers.items():
+        weights_HNM = torch.cat([look.weights_BHNM[0] for look in looks], dim=1).float().cpu().numpy()
+        queries = ((weights_HNM.shape[1],), 0)
+        found.append(Layer(name, weights_HNM, queries, ((weights_HNM.shape[2],), 0), looks[0].kind))
+    return found
