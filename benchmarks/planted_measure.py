@@ -1,6 +1,6 @@
-"""Every method on the same images and classes: does it point at the object, does the answer depend on it, what is it.
+"""Every method on the same images and classes: does it point at the object, does the answer depend on it, its cost.
 
-Shape letters: B pairs of an image and a class, C channels, H and W pixels, R rows and K columns of cells.
+Shape letters: B pairs of an image and a class, R rows and C columns of cells (of images: channels), H and W pixels.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from mirada.explain.methods import METHODS
 from mirada.explain.references import centre_map, random_map
 from mirada.explain.sanity import sanity
 
-Explain = Callable[[nn.Module, Tensor, Tensor], Tensor]  # model, images, classes → relevance (B, R, K)
+Explain = Callable[[nn.Module, Tensor, Tensor], Tensor]  # model, images, classes → relevance (B, R, C)
 PUBLISHED: dict[str, Explain] = {
     "published_rollout": published_rollout,
     "published_gradient_rollout": published_gradient_rollout,
@@ -66,7 +66,7 @@ def measure(asked: Asked, pairs: Pairs) -> dict[str, dict[str, float]]:
         "centre": centre_map(batch, grid),
         "oracle": oracle(pairs.mask_BHW, cells),
     }
-    found = {name: _judged(asked, pairs, cells, relevance_BRK) for name, relevance_BRK in fixed.items()}
+    found = {name: _judged(asked, pairs, cells, relevance_BRC) for name, relevance_BRC in fixed.items()}
     for name, explain in explainers().items():
         make_map = partial(_in_batches, explain, pairs)
         found[name] = _judged(asked, pairs, cells, make_map(asked.model))
@@ -90,12 +90,12 @@ def costs(model: nn.Module, pairs: Pairs, batch: int, rounds: int) -> dict[str, 
     return {name: [ratio.median, ratio.low, ratio.high] for name, ratio in ratios.items()}
 
 
-def _judged(asked: Asked, pairs: Pairs, cells: Cells, relevance_BRK: Tensor) -> dict[str, float]:
-    where = localisation(relevance_BRK, pairs.mask_BHW, cells=cells)
+def _judged(asked: Asked, pairs: Pairs, cells: Cells, relevance_BRC: Tensor) -> dict[str, float]:
+    where = localisation(relevance_BRC, pairs.mask_BHW, cells=cells)
     depends = faithfulness(
         asked.predict,
         pairs.images_BCHW,
-        relevance_BRK,
+        relevance_BRC,
         pairs.target_B,
         baseline="blur",
         black_C=asked.black_C,

@@ -1,6 +1,7 @@
-"""The gradient methods on a tiny ViT, against brute force: every weight of every layer is changed a little, one by one."""
+"""The gradient methods on a tiny ViT, against brute force: every weight of every layer is changed, one by one."""
 
 import copy
+import itertools
 
 import pytest
 import torch
@@ -59,10 +60,10 @@ def brute_force(model: nn.Module, layer: str) -> tuple[Tensor, Tensor]:
     run(0.0)
     weights = kept[0]
     gradient = torch.zeros_like(weights)
-    for place in torch.cartesian_prod(*(torch.arange(side) for side in weights.shape[1:])):
+    for head, i, j in itertools.product(*map(range, weights.shape[1:])):
         change = torch.zeros_like(weights)
-        change[:, *place] = STEP
-        gradient[:, *place] = (run(change) - run(-change)) / (2 * STEP)
+        change[:, head, i, j] = STEP
+        gradient[:, head, i, j] = (run(change) - run(-change)) / (2 * STEP)
     return weights, gradient
 
 

@@ -6,9 +6,9 @@ mistakes cost is measured by benchmarks/planted.py.
 """
 
 import torch
+from benchmarks.planted_published import column_normalised, weighed_in_reverse
 from torch import Tensor
 
-from benchmarks.planted_published import column_normalised, weighed_in_reverse
 from mirada.explain.gradient_rollout import gradient_rollout
 from mirada.explain.looks import Look
 from mirada.explain.rollout import rollout

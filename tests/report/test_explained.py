@@ -213,3 +213,18 @@ def test_verdict_says_whether_a_random_order_is_beaten():
 def test_bad_input_is_named(make, found):
     with pytest.raises(MiradaError, match=found):
         make()
+
+
+def test_a_line_of_as_many_tokens_as_a_grid_lies_on_it():
+    """A pooling looks at all tokens of the grid before it, and tells them as a line."""
+    grid = ((7, 11), 1)
+    layers = [
+        Layer("blocks.0", weights(2, 78, 78), grid, grid),
+        Layer("pool", weights(1, 1, 78), ((1,), 0), ((78,), 0)),
+        Layer("other", weights(1, 1, 5), ((1,), 0), ((5,), 0)),
+    ]
+    item = dataclasses.replace(image(), layers=layers)
+    _, pool, other = facts_of(explained_page([item], "t", "c"))["items"][0]["layers"]
+    assert pool["keys"] == {"size": [7, 11], "extra": 1, "cell": [4, 3]}
+    assert pool["queries"] == {"size": [1], "extra": 0, "cell": None} == other["queries"]
+    assert other["keys"]["cell"] is None

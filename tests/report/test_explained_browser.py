@@ -1,6 +1,7 @@
 """The page of explanations in a browser without a network: what it shows is what it was given."""
 
 import csv
+import dataclasses
 import io
 import re
 import shutil
@@ -9,8 +10,8 @@ import numpy as np
 import pytest
 from matplotlib import colormaps
 
-from mirada.report.explained import explained_page
-from tests.report.fabricated_explained import ENGLISH, SPANISH, image, text, translation
+from mirada.report.explained import ExplainedImage, Layer, explained_page
+from tests.report.fabricated_explained import ENGLISH, SPANISH, image, text, translation, weights
 
 pytestmark = pytest.mark.long
 
@@ -19,10 +20,21 @@ CENTRE = (3.5 * 4, 5.5 * 3)  # of that patch, in pixels of the picture
 OF_CANVAS = "(canvas, at) => [...canvas.getContext('2d').getImageData(at[0], at[1], 1, 1).data].slice(0, 3)"
 
 
+def beside() -> ExplainedImage:
+    """A query that pools the patches, and one that looks at five tokens which lie nowhere."""
+    layers = [
+        Layer("pool", weights(1, 1, 77), ((1,), 0), ((77,), 0)),
+        Layer("other", weights(1, 1, 5), ((1,), 0), ((5,), 0)),
+    ]
+    return dataclasses.replace(image("beside.png"), layers=layers)
+
+
 @pytest.fixture(scope="module")
 def file(tmp_path_factory):
     path = tmp_path_factory.mktemp("explained") / "page.html"
-    path.write_text(explained_page([image(), text(), translation()], "Birds", "mirada explain"), encoding="utf-8")
+    path.write_text(
+        explained_page([image(), text(), translation(), beside()], "Birds", "mirada explain"), encoding="utf-8"
+    )
     return path
 
 
@@ -179,8 +191,8 @@ def test_a_permalink_gives_the_same_view_and_the_same_permalink(visit):
 
 
 def test_a_permalink_of_something_else_does_no_harm(visit):
-    page = visit("#item=99&layer=-3&heads=77&at=x,y&step=1000&method=nothing&view=<b>&opacity=1e9&way=up")
-    assert page.locator("#answer h2").inner_text() == "sentence 1"
+    page = visit("#item=0&layer=-3&heads=77&at=x,y&step=1000&method=nothing&view=<b>&opacity=1e9&way=up")
+    assert page.locator("#answer h2").inner_text() == "bird.png"
     page = visit("#layer=99&heads=77&at=1e9,-5&step=1000&opacity=-5")
     assert "head 5: where the patch in row 7, column 1 looks" in page.locator("#attention h3").inner_text()
 
@@ -249,6 +261,27 @@ def test_pictures_are_saved(visit):
         assert saving.value.path().read_bytes().startswith(b"\x89PNG") and saving.value.suggested_filename.endswith(
             ".png"
         )
+
+
+def test_a_window_may_be_as_narrow_as_a_line(visit):
+    for permalink in ("", "#view=matrix", "#item=2"):
+        page = visit(permalink)
+        page.set_viewport_size({"width": 1, "height": 1})
+        drawn(page)
+        page.set_viewport_size({"width": 800, "height": 600})
+        drawn(page)
+        assert page.locator("#attention canvas.heads").evaluate("(canvas) => canvas.clientWidth") > 200
+
+
+def test_tokens_beside_the_picture_are_shown_as_a_matrix(visit):
+    page = visit("#item=4&layer=2")
+    assert page.locator("#attention .warning").is_visible()
+    assert page.locator("#attention canvas.matrix").is_visible()
+    rows = numbers(page, "attention")[1:]
+    assert np.allclose([float(row[3]) for row in rows], beside().layers[1].weights_HNM[0, 0], atol=1 / 510)
+    slide(page, "attention", "Layer", 1)
+    assert "where the query of this layer looks" in page.locator("#attention h3").inner_text()
+    assert page.locator("#attention canvas.heat").is_visible()
 
 
 @pytest.mark.parametrize("permalink", ["", "#view=matrix&smooth=1", "#item=2", "#item=2&view=graph", "#item=3"])

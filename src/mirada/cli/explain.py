@@ -26,9 +26,7 @@ def explain(
         str | None,
         typer.Option(metavar="CLASS", help="What to explain: a class by name or number.", show_default=False),
     ] = None,
-    layer: Annotated[
-        str, typer.Option(help="Of the method attention: number, from 0 or the end, or name.")
-    ] = "-1",
+    layer: Annotated[str, typer.Option(help="Of the method attention: number, from 0 or the end, or name.")] = "-1",
     head: Annotated[int | None, typer.Option(help="Of the method attention: number.", show_default=False)] = None,
     at: Annotated[
         str | None,

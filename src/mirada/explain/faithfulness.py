@@ -11,7 +11,7 @@ relevance, equal ones in raster order; negative perturbation takes exactly the r
 is what these models see; without `cells` the patches share the image. `predict` gives probabilities (B, L) of
 normalised images (B, C, H, W).
 
-Shape letters: B batch, S steps, C channels, H and W pixels, R rows and C columns of patches, L classes.
+Shape letters: B batch, S steps, R rows and C columns of patches (of images: channels), H and W pixels, L classes.
 """
 
 from __future__ import annotations
@@ -95,10 +95,10 @@ def deletion(
     patches_per_step: int | None = None,
 ) -> Curve:
     """From the image to nothing. Without `patches_per_step`, a sixteenth of the patches at a time, rounded up."""
-    rank_BRK = ranks(relevance_BRC, len(images_BCHW))
-    blank_BCHW = _blank(images_BCHW, rank_BRK, baseline, black_C, cells)
+    rank_BRC = ranks(relevance_BRC, len(images_BCHW))
+    blank_BCHW = _blank(images_BCHW, rank_BRC, baseline, black_C, cells)
     score = _probability_of(predict, target_B)
-    return _curve(score, images_BCHW, blank_BCHW, rank_BRK, _steps(rank_BRK, patches_per_step), cells)
+    return _curve(score, images_BCHW, blank_BCHW, rank_BRC, _steps(rank_BRC, patches_per_step), cells)
 
 
 def insertion(
@@ -113,10 +113,10 @@ def insertion(
     patches_per_step: int | None = None,
 ) -> Curve:
     """From nothing to the image, in the steps of `deletion`."""
-    rank_BRK = ranks(relevance_BRC, len(images_BCHW))
-    blank_BCHW = _blank(images_BCHW, rank_BRK, baseline, black_C, cells)
+    rank_BRC = ranks(relevance_BRC, len(images_BCHW))
+    blank_BCHW = _blank(images_BCHW, rank_BRC, baseline, black_C, cells)
     score = _probability_of(predict, target_B)
-    return _curve(score, blank_BCHW, images_BCHW, rank_BRK, _steps(rank_BRK, patches_per_step), cells)
+    return _curve(score, blank_BCHW, images_BCHW, rank_BRC, _steps(rank_BRC, patches_per_step), cells)
 
 
 def perturbation(
@@ -130,17 +130,17 @@ def perturbation(
     cells: Cells | None = None,
 ) -> tuple[Curve, Curve]:
     """(positive, negative): 1 where the class is still predicted under black patches, else 0."""
-    rank_BRK = ranks(relevance_BRC, len(images_BCHW))
-    blank_BCHW = _blank(images_BCHW, rank_BRK, "black", black_C, cells)
-    num_patches = rank_BRK[0].numel()
+    rank_BRC = ranks(relevance_BRC, len(images_BCHW))
+    blank_BCHW = _blank(images_BCHW, rank_BRC, "black", black_C, cells)
+    num_patches = rank_BRC[0].numel()
     counts_S = [round(share * num_patches) for share in MASKED]
 
     def still(shown_BCHW: Tensor) -> Tensor:
         return is_predicted(*_answers(predict, shown_BCHW, target_B)).float()
 
     positive, negative = (
-        _curve(still, images_BCHW, blank_BCHW, order_BRK, counts_S, cells)
-        for order_BRK in (rank_BRK, num_patches - 1 - rank_BRK)
+        _curve(still, images_BCHW, blank_BCHW, order_BRC, counts_S, cells)
+        for order_BRC in (rank_BRC, num_patches - 1 - rank_BRC)
     )
     return positive, negative
 
@@ -167,22 +167,22 @@ def _curve(
     score: Callable[[Tensor], Tensor],
     from_BCHW: Tensor,
     to_BCHW: Tensor,
-    rank_BRK: Tensor,
+    rank_BRC: Tensor,
     counts_S: list[int],
     cells: Cells | None,
 ) -> Curve:
     """Of images with so many of their first patches from the other side."""
-    num_patches = rank_BRK[0].numel()
-    cell_HW = cells_for(rank_BRK, (from_BCHW.shape[2], from_BCHW.shape[3]), cells).of_pixels(rank_BRK.device)
+    num_patches = rank_BRC[0].numel()
+    cell_HW = cells_for(rank_BRC, (from_BCHW.shape[2], from_BCHW.shape[3]), cells).of_pixels(rank_BRC.device)
     # Pixels that no patch holds are cropped by the model, and never change.
-    rank_BHW = torch.where(cell_HW >= 0, rank_BRK.flatten(1)[:, cell_HW.clamp(min=0)], num_patches)
+    rank_BHW = torch.where(cell_HW >= 0, rank_BRC.flatten(1)[:, cell_HW.clamp(min=0)], num_patches)
     rank_B1HW = rank_BHW[:, None].to(from_BCHW.device)
     scores = [score(torch.where(rank_B1HW < count, to_BCHW, from_BCHW)).float().cpu() for count in counts_S]
     return Curve(torch.tensor(counts_S) / num_patches, torch.stack(scores, dim=1))
 
 
-def _steps(rank_BRK: Tensor, patches_per_step: int | None) -> list[int]:
-    num_patches = rank_BRK[0].numel()
+def _steps(rank_BRC: Tensor, patches_per_step: int | None) -> list[int]:
+    num_patches = rank_BRC[0].numel()
     step = -(-num_patches // STEPS) if patches_per_step is None else patches_per_step
     if not 1 <= step <= num_patches:
         raise MiradaError(f"patches_per_step={step}: must be from 1 to the {num_patches} patches of a map")
@@ -190,9 +190,9 @@ def _steps(rank_BRK: Tensor, patches_per_step: int | None) -> list[int]:
 
 
 def _blank(
-    images_BCHW: Tensor, rank_BRK: Tensor, baseline: Baseline, black_C: Sequence[float] | None, cells: Cells | None
+    images_BCHW: Tensor, rank_BRC: Tensor, baseline: Baseline, black_C: Sequence[float] | None, cells: Cells | None
 ) -> Tensor:
-    cells = cells_for(rank_BRK, (images_BCHW.shape[2], images_BCHW.shape[3]), cells)
+    cells = cells_for(rank_BRC, (images_BCHW.shape[2], images_BCHW.shape[3]), cells)
     return erased(images_BCHW, baseline, sigma=(cells.height, cells.width), black_C=black_C)
 
 

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from mirada.errors import MiradaError
-from mirada.explain.foreign_capture import Captured, CapturedMap, capture
+from mirada.explain.capture import Captured, CapturedMap, capture
 from mirada.explain.foreign_reading import Rows, logits_of, reading_rows
 from mirada.explain.foreign_tokens import Inputs, layout_of, must_be_over_tokens, patches_of
 from mirada.explain.looks import Look, Tokens

@@ -16,7 +16,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from mirada.errors import MiradaError
-from mirada.explain.foreign_capture import CapturedMap
+from mirada.explain.capture import CapturedMap
 from mirada.explain.looks import Tokens
 
 Inputs = Tensor | Mapping[str, Any]

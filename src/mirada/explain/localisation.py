@@ -60,18 +60,18 @@ def pointing(relevance_BRC: Tensor, mask_BHW: Tensor, *, cells: Cells | None = N
     if tolerance < 0:
         raise MiradaError(f"tolerance={tolerance:g} pixels: must be 0 or more")
     cells = _cells(relevance_BRC, mask_BHW, cells)
-    rows_R, columns_K = (
+    rows_R, columns_C = (
         (torch.arange(count) * side + side // 2).clamp(max=length - 1)
         for count, side, length in zip(*_sides(cells), cells.image_size, strict=True)
     )
     reach = int(tolerance)
-    hits_BRK = torch.zeros(relevance_BRC.shape, dtype=torch.bool, device=mask_BHW.device)
+    hits_BRC = torch.zeros(relevance_BRC.shape, dtype=torch.bool, device=mask_BHW.device)
     for down in range(-reach, reach + 1):
         for across in range(-reach, reach + 1):
             if down**2 + across**2 <= tolerance**2:
-                hits_BRK |= _shifted(mask_BHW, rows_R + down, columns_K + across)
-    highest_BRK = (relevance_BRC == relevance_BRC.amax((1, 2), keepdim=True)).to(mask_BHW.device)
-    return (hits_BRK & highest_BRK).sum((1, 2)) / highest_BRK.sum((1, 2))
+                hits_BRC |= _shifted(mask_BHW, rows_R + down, columns_C + across)
+    highest_BRC = (relevance_BRC == relevance_BRC.amax((1, 2), keepdim=True)).to(mask_BHW.device)
+    return (hits_BRC & highest_BRC).sum((1, 2)) / highest_BRC.sum((1, 2))
 
 
 def energy(relevance_BRC: Tensor, mask_BHW: Tensor, *, cells: Cells | None = None) -> Tensor:
@@ -116,9 +116,9 @@ def mean_iou(intersection_B2: Tensor, union_B2: Tensor) -> float:
 
 
 def oracle(mask_BHW: Tensor, cells: Cells) -> Tensor:
-    """(B, R, K) the best that a map of these cells could be: the share of each cell that is object."""
-    num_pixels_1RK = cells.summed(torch.ones_like(mask_BHW[:1], dtype=torch.float32))
-    return cells.summed(mask_BHW.float()) / num_pixels_1RK.clamp(min=1)
+    """(B, R, C) the best that a map of these cells could be: the share of each cell that is object."""
+    num_pixels_1RC = cells.summed(torch.ones_like(mask_BHW[:1], dtype=torch.float32))
+    return cells.summed(mask_BHW.float()) / num_pixels_1RC.clamp(min=1)
 
 
 def smooth(relevance_BRC: Tensor, cells: Cells) -> Tensor:
@@ -128,9 +128,9 @@ def smooth(relevance_BRC: Tensor, cells: Cells) -> Tensor:
         place_L = ((torch.arange(length, dtype=torch.float64) + 0.5) / side - 0.5).clamp(0, count - 1)
         apart_LR = place_L[:, None] - torch.arange(count)
         weights.append((1 - apart_LR.abs()).clamp(min=0).to(relevance_BRC.device))
-    rows_HR, columns_WK = weights
+    rows_HR, columns_WC = weights
     # Rounded from float64, so that a map that is constant stays so.
-    return (rows_HR @ relevance_BRC.double() @ columns_WK.mT).float()
+    return (rows_HR @ relevance_BRC.double() @ columns_WC.mT).float()
 
 
 def _sides(cells: Cells) -> tuple[tuple[int, int], tuple[int, int]]:
@@ -138,12 +138,12 @@ def _sides(cells: Cells) -> tuple[tuple[int, int], tuple[int, int]]:
     return (cells.rows, cells.columns), (cells.height, cells.width)
 
 
-def _shifted(mask_BHW: Tensor, rows_R: Tensor, columns_K: Tensor) -> Tensor:
-    """The mask at these pixels, (B, R, K); false outside the image."""
+def _shifted(mask_BHW: Tensor, rows_R: Tensor, columns_C: Tensor) -> Tensor:
+    """The mask at these pixels, (B, R, C); false outside the image."""
     height, width = mask_BHW.shape[1:]
-    is_inside_RK = ((rows_R >= 0) & (rows_R < height))[:, None] & ((columns_K >= 0) & (columns_K < width))
-    found_BRK = mask_BHW[:, rows_R.clamp(0, height - 1)][:, :, columns_K.clamp(0, width - 1)]
-    return found_BRK & is_inside_RK.to(mask_BHW.device)
+    is_inside_RC = ((rows_R >= 0) & (rows_R < height))[:, None] & ((columns_C >= 0) & (columns_C < width))
+    found_BRC = mask_BHW[:, rows_R.clamp(0, height - 1)][:, :, columns_C.clamp(0, width - 1)]
+    return found_BRC & is_inside_RC.to(mask_BHW.device)
 
 
 def _cells(relevance_BRC: Tensor, mask_BHW: Tensor, cells: Cells | None) -> Cells:

@@ -19,14 +19,14 @@ SIGMA = 0.25
 
 
 def random_map(batch: int, grid: tuple[int, int], *, seed: int = 0) -> Tensor:
-    """(B, R, K), another one for each image, the same ones for the same seed."""
+    """(B, R, C), another one for each image, the same ones for the same seed."""
     return torch.rand(batch, *grid, generator=torch.Generator().manual_seed(seed))
 
 
 def centre_map(batch: int, grid: tuple[int, int]) -> Tensor:
-    """(B, R, K), the same for all images."""
-    u_R, v_K = ((torch.arange(cells) + 0.5) / cells - 0.5 for cells in grid)
-    return (-(u_R[:, None] ** 2 + v_K**2) / (2 * SIGMA**2)).exp().expand(batch, -1, -1)
+    """(B, R, C), the same for all images."""
+    u_R, v_C = ((torch.arange(cells) + 0.5) / cells - 0.5 for cells in grid)
+    return (-(u_R[:, None] ** 2 + v_C**2) / (2 * SIGMA**2)).exp().expand(batch, -1, -1)
 
 
 def require_maps(relevance_BRC: Tensor, batch: int) -> None:

@@ -85,13 +85,25 @@ function layer_controls(layers) {
   };
 }
 
+// Tiles in one scale of colours, or each in its own.
+function common_check() {
+  const box = make("input", { type: "checkbox", change: () => change({ common: Number(box.checked) }) });
+  const note = make("span", { class: "note" });
+  return {
+    node: make("p", {}, make("label", { class: "check" }, box, " one scale for all tiles "), note),
+    show() {
+      box.checked = Boolean(state.common);
+      note.textContent = state.common ? "" : "Each tile has its own scale: tiles cannot be compared.";
+    },
+  };
+}
+
 // All layers and heads as small tiles: rows are layers, columns heads. `tile` gives a field, or null; what it depends on
 // is a string, so that tiles are drawn again only when they change.
 function heads_table(layers, controls, tile, depends_on, from_paper) {
   const canvas = make("canvas", { tabindex: 0, role: "application", class: "heads" });
   const bar = scale_bar(), most = Math.max(...layers.map((layer) => layer.num_heads));
-  const common = make("input", { type: "checkbox", change: () => change({ common: Number(common.checked) }) });
-  const note = make("span", { class: "note" });
+  const common = common_check();
   const MARGIN = 26, GAP = 3, plain = make("canvas");
   const at = (n) => MARGIN + n * (side + GAP);
   let side = 0, drawn_for = null;
@@ -129,9 +141,9 @@ function heads_table(layers, controls, tile, depends_on, from_paper) {
   return {
     node: make("figure", { class: "heads" },
       make("figcaption", {}, "Every layer (down) and head (across); choose one to enlarge it."),
-      canvas, bar.node, make("label", { class: "check" }, common, " one scale for all tiles "), note),
+      canvas, bar.node, common.node),
     show(chosen_layer) {
-      const width = canvas.clientWidth || canvas.parentElement.clientWidth, ratio = window.devicePixelRatio || 1;
+      const width = Math.max(canvas.clientWidth, MARGIN + 7 * most), ratio = window.devicePixelRatio || 1;
       const key = [width, ratio, state.common, dark.matches, depends_on()].join(" ");
       if (key !== drawn_for) draw_tiles(width, ratio);
       drawn_for = key;
@@ -147,9 +159,8 @@ function heads_table(layers, controls, tile, depends_on, from_paper) {
       }
       canvas.setAttribute("aria-label", `Table of ${layers.length} layers by ${most} heads; chosen: layer `
         + `${chosen_layer.number + 1}, ${heads_in_words(chosen_layer, state.heads)}. Arrow keys choose.`);
-      common.checked = Boolean(state.common);
       bar.node.hidden = !state.common;
-      note.textContent = state.common ? "" : "Each tile from 0 to its own largest weight: tiles cannot be compared.";
+      common.show();
     },
   };
 }

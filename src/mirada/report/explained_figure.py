@@ -129,7 +129,7 @@ def _paint_map(figure: Figure, axes: Axes, below: Axes, item: ExplainedImage, ma
 
 def _last_attention(item: ExplainedImage) -> Map:
     """Where the last layer with a grid looks, for an input without relevance."""
-    layer = next((layer for layer in reversed(item.layers) if len(layer.keys[0]) == 2), None)
+    layer = next((layer for layer in reversed(item.placed_layers) if len(layer.keys[0]) == 2), None)
     if layer is None:
         raise MiradaError(
             f"{item.name} has neither relevance nor a layer whose tokens lie on the picture: nothing to draw"
@@ -137,7 +137,8 @@ def _last_attention(item: ExplainedImage) -> Map:
     size, num_extra = layer.keys
     mean_NM = layer.weights_HNM.mean(0)
     row_M = mean_NM[0] if layer.queries[1] else mean_NM.mean(0)
-    who = "the class token" if layer.queries[1] else "all tokens"
+    alone = layer.asker or "the query of this layer"
+    who = alone if len(mean_NM) == 1 else "the class token" if layer.queries[1] else "all tokens"
     title = f"attention of {who}"
     is_not = f"Weights of {layer.name}, mean of the heads. They are not evidence of what caused the answer."
     return Map("attention", title, is_not, row_M[num_extra:].reshape(size))

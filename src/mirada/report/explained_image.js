@@ -11,8 +11,8 @@ function image_page(item) {
   ];
   const opacity = slider("Heat over picture", 0, 100, (share) => change({ opacity: share }));
   const smooth = choice("Show", [[0, "patches"], [1, "smooth"]], (value) => change({ smooth: value }));
-  const is_small = Math.max(...item.size) <= 64;
-  const picture = make("img", { src: item.picture, alt: `The input ${item.name}`, class: is_small ? "pixelated" : null });
+  const sharp = is_pixel_art(item) ? "pixelated" : null;
+  const picture = make("img", { src: item.picture, alt: `The input ${item.name}`, class: sharp });
   const answers = make("div", {}, answers_table(item), make("div", { class: "controls" }, opacity.node, smooth.node),
     make("p", { class: "note" }, "Smooth draws values between the patches that the model does not have."));
   const answer = card("answer", titled(item.name), make("div", { class: "answer" }, make("figure", {}, picture), answers));
@@ -26,6 +26,8 @@ function image_page(item) {
     },
   };
 }
+
+const is_pixel_art = (item) => Math.max(...item.size) <= 64;  // shown with square pixels
 
 // The token that `at` names on a lattice: { index, row, column }, rows and columns only where it has a place; null is
 // all of them. Whoever gives the answer is the class token where there is one.
@@ -139,18 +141,21 @@ function small_multiples(maps, small) {
     const total = map.values.reduce((sum, value) => sum + Math.abs(value), 0) || 1;
     return { ...map, values: map.values.map((value) => value / total) };
   });
-  const scale = scale_of(joined(shares), { from_zero: true }), bar = scale_bar();
+  const scale = scale_of(joined(shares), { from_zero: true }), bar = scale_bar(), common = common_check();
   const tiles = maps.map(() => make("canvas", { "aria-hidden": "true" }));
   const buttons = maps.map((map, n) =>
     make("button", { type: "button", click: () => change({ method: map.method }) }, tiles[n], make("span", {}, map.title)));
   const group = make("div", { class: "multiples", role: "group", "aria-label": "Method" }, ...buttons);
   return {
-    node: make("div", {}, group, bar.node),
+    node: make("div", {}, group, bar.node, common.node),
     show(chosen) {
       maps.forEach((map, n) => {
-        small.paint(tiles[n], shares[n], scale, { opacity: state.opacity / 100, smooth: state.smooth });
+        const own = state.common ? scale : scale_of(shares[n].values);
+        small.paint(tiles[n], shares[n], own, { opacity: state.opacity / 100, smooth: state.smooth });
         buttons[n].setAttribute("aria-pressed", String(map === chosen));
       });
+      bar.node.hidden = !state.common;
+      common.show();
       bar.show(scale, "share of each map's total, one scale for all methods");
     },
   };

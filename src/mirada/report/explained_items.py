@@ -150,6 +150,21 @@ class ExplainedImage:
         require_finite(f"an answer for {self.name}", np.array([share for _, share in self.answers]))
 
     @property
+    def placed_layers(self) -> list[Layer]:
+        """The layers, with tokens that are told as a line (those that a pooling looks at, say) on the grid of as many
+        tokens that came before."""
+        grids: dict[int, Lattice] = {map.relevance_RC.size: (map.relevance_RC.shape, 0) for map in self.maps}
+        placed = []
+        for layer in self.layers:
+            grids |= {num_tokens(lattice): lattice for lattice in layer.lattices if len(lattice[0]) == 2}
+            queries, keys = (
+                lattice if len(lattice[0]) == 2 else grids.get(num_tokens(lattice), lattice)
+                for lattice in layer.lattices
+            )
+            placed.append(replace(layer, queries=queries, keys=keys))
+        return placed
+
+    @property
     def extent(self) -> tuple[float, float]:
         """Height and width in pixels that the patches cover, padding included."""
         grids = [map.relevance_RC.shape for map in self.maps]

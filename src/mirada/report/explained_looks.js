@@ -5,7 +5,7 @@ function look_of(layer, heads, item) {
   const is_row = state.way === "row";
   const [asked, seen] = is_row ? [layer.queries, layer.keys] : [layer.keys, layer.queries];
   let token = token_at(state.at, asked);
-  if (is_row && layer.num_queries === 1) token = { index: 0, name: layer.asker || "the only token that looks" };
+  if (is_row && layer.num_queries === 1) token = { index: 0, name: layer.asker || "the query of this layer" };
   // Nobody in particular looks at all tokens: the middle of the picture stands in for them.
   if (!is_row && !token) token = token_at(place(0, 0, item.size), asked) || { index: 0 };
   const values = is_row ? layer.row(heads, token && token.index) : layer.column(heads, token.index);

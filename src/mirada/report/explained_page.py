@@ -77,7 +77,7 @@ def _told(item: Item) -> dict:
     ]
     layers = [
         _layer(layer, [item.cell(size) if len(size) == 2 else None for size, _ in layer.lattices])
-        for layer in item.layers
+        for layer in item.placed_layers
     ]
     picture = {"size": item.picture_HWC.shape[:2], "picture": _picture(item.picture_HWC)}
     return {"kind": "image", **shared, **picture, "maps": maps, "layers": layers}

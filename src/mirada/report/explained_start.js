@@ -5,7 +5,7 @@ let page = null;
 function item_list() {
   if (facts.items.length === 1) return;
   const buttons = facts.items.map((item, n) => make("button", { type: "button", click: () => change({ item: n + 1 }) },
-    ...(item.picture ? [make("img", { src: item.picture, alt: "" })] : []), make("span", {}, item.name)));
+    ...(item.picture ? [make("img", { src: item.picture, alt: "", class: is_pixel_art(item) ? "pixelated" : null })] : []), make("span", {}, item.name)));
   element("items").replaceChildren(...buttons);
 }
 

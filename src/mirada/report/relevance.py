@@ -19,8 +19,7 @@ from mirada.explain.methods import DEFAULT
 from mirada.explain.references import random_map
 from mirada.report.attention import Overlay, Shown, overlay
 from mirada.report.contents import Contents
-
-SHARES = {"single-label": lambda logits: logits.softmax(-1), "multi-label": torch.sigmoid}
+from mirada.tasks.image import probabilities_of, saved_task
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,7 @@ def relevance_pictures(run: Contents, images: Shown) -> RelevancePictures | None
 
 
 def _trust(run: Contents, images: Shown, explained: ExplainedImages) -> Trust | None:
-    shares = SHARES.get(run.task)
+    shares = probabilities_of(saved_task(run.data))
     if shares is None or explained.target_B is None:
         return None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
@@ -52,3 +53,8 @@ def saved_task(data: dict) -> Task:
         return Regression(data["target_names"], data["target_mean"], data["target_std"])
     kind = MultiLabel if data["task"] == "multi-label" else SingleLabel
     return kind(data["class_names"])
+
+
+def probabilities_of(task: Task) -> Callable[[Tensor], Tensor] | None:
+    """From outputs (N, C) to the share of each class; None where answers are no classes."""
+    return task.probabilities if isinstance(task, SingleLabel | MultiLabel) else None

@@ -32,6 +32,9 @@ class MultiLabel:
         weight = None if self.class_weights is None else self.class_weights.to(logits_NC)
         return F.binary_cross_entropy_with_logits(logits_NC, smooth_NC, weight=weight)
 
+    def probabilities(self, logits_NC: Tensor) -> Tensor:
+        return logits_NC.sigmoid()
+
     def quick(self, logits_NC: Tensor, targets_NC: Tensor) -> dict[str, float]:
         loss = F.binary_cross_entropy_with_logits(logits_NC, targets_NC)
         return {"loss": loss.item(), "f1": _micro_f1(targets_NC.numpy() > 0, logits_NC.numpy() > 0)}

@@ -20,13 +20,13 @@ from mirada.explain.references import random_map
 from mirada.explain.trace import trace
 from mirada.report.explained import ExplainedImage, Layer, Map, Strip
 from mirada.report.held_out import displayable
+from mirada.tasks.image import probabilities_of
 from mirada.verbs.explain import SHOWN, Options, Progress
 from mirada.verbs.images import named_images, read_or_reason
 from mirada.verbs.load import Trained
 
 BASELINE = "blur"
 NUM_ANSWERS = 5
-PROBABILITIES = {"single-label": lambda logits: logits.softmax(-1), "multi-label": torch.sigmoid}
 
 
 def explain_images(
@@ -100,7 +100,7 @@ def class_number(trained: Trained, target: str | int | None) -> int | None:
 
 
 def _map(trained: Trained, images: Tensor, explained: ExplainedImages, options: Options) -> Map:
-    probabilities = PROBABILITIES.get(trained.data["task"])
+    probabilities = probabilities_of(trained.task)
     strip = None
     if options.faithfulness and probabilities is not None and explained.target_B is not None:
         strip = _strip(trained, images, explained, probabilities)
@@ -133,7 +133,7 @@ def _strip(trained: Trained, images: Tensor, explained: ExplainedImages, probabi
 
 def _answers(trained: Trained, outputs: Tensor) -> list[tuple[str, float]]:
     """The likeliest classes with their shares; none where the model gives values or masks."""
-    probabilities = PROBABILITIES.get(trained.data["task"])
+    probabilities = probabilities_of(trained.task)
     if probabilities is None:
         return []
     share_C = probabilities(outputs)[0]

@@ -87,7 +87,7 @@ def _classified(trained: TrainedText, text: str, options: Options) -> _Read:
     tokens = tokeniser.encode(text)[: int(trained.data["max_length"]) - 2]
     token_1N = torch.tensor([[tokeniser.start, *tokens, tokeniser.end]], device=trained.device)
     with torch.inference_mode():
-        share_C = trained.model(token_1N)[0].float().softmax(-1).cpu()
+        share_C = trained.task.probabilities(trained.model(token_1N).float())[0].cpu()  # type: ignore[attr-defined]
     names = trained.data["class_names"]
     best = share_C.argsort(descending=True)[:NUM_ANSWERS].tolist()
     chosen = class_number(trained, options.target)
@@ -204,7 +204,7 @@ def _asked(
     tokeniser: Any, logits_T: Tensor, options: Options, written: int | None = None
 ) -> tuple[int, list[tuple[str, float]]]:
     """The token to explain, and the likeliest ones with their shares."""
-    share_T = logits_T.softmax(-1)
+    share_T = (logits_T - logits_T.logsumexp(-1)).exp()
     best = share_T.argsort(descending=True)[:NUM_ANSWERS].tolist()
     answers = [(tokeniser.tokens([token])[0], float(share_T[token])) for token in best]
     if options.target is None:
