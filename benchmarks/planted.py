@@ -44,7 +44,7 @@ POOLINGS = ("class", "mean")
 NUM_PAIRS = 240
 BATCHES = {1: 21, 16: 9}  # images at once, and rounds of timing
 STEPS = {"planted": 1600, "pets": 1500}
-TRIED_PAIRS = 6
+TRIED_PAIRS = 3
 TRIED_SIZES = {"train": 60, "val": 20, "test": 20}
 OF_PLANTED = (
     *("system.name=vit", "system.size=null", "system.arguments.stem=linear", "system.arguments.patch_size=7"),

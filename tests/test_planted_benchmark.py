@@ -22,6 +22,7 @@ from mirada.explain.faithfulness import is_above_half
 from mirada.explain.image import explain_images
 from mirada.explain.looks import Look, Tokens
 from mirada.explain.methods import METHODS
+from mirada.explain.sanity import rank_correlation
 from mirada.verbs.stages import Watcher
 from mirada.verbs.train import plan, what_was_said
 
@@ -134,7 +135,7 @@ def test_published_and_repaired_gradient_rollout_differ(small):
     published = published_gradient_rollout(asked.model, pairs_.images_BCHW, pairs_.target_B)
     ours = explain_images(asked.model, pairs_.images_BCHW, method="gradient_rollout", target=pairs_.target_B)
     assert published.shape == ours.relevance_BRC.shape == (3, 3, 5)
-    assert not torch.allclose(published, ours.relevance_BRC, rtol=0.1)
+    assert rank_correlation(published, ours.relevance_BRC).max() < 0.99
 
 
 @pytest.fixture
@@ -169,6 +170,7 @@ def test_it_is_tried_out_and_not_done_twice(places, capsys):
     assert "| Chefer relevance |" in capsys.readouterr().out
 
 
+@pytest.mark.long
 def test_measuring_again_takes_the_trained_model(places, monkeypatch):
     words = ["--try", "1", "--seeds", "0", "--at-once", "1"]
     monkeypatch.setattr(planted, "POOLINGS", ("mean",))
@@ -180,6 +182,7 @@ def test_measuring_again_takes_the_trained_model(places, monkeypatch):
     assert weights == {path: path.stat().st_mtime_ns for path in weights}
 
 
+@pytest.mark.long
 def test_pets_are_explained_for_the_class_said_and_the_true_one(places, monkeypatch):
     generator, folder = np.random.default_rng(0), places / "runs" / "data"
     rows = ["path,label,split"]

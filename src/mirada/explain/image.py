@@ -23,8 +23,8 @@ from mirada.explain.looks import Tokens
 from mirada.explain.methods import DEFAULT, Method, method_named
 from mirada.explain.occlusion import occlusion
 from mirada.explain.raw_attention import look_named, raw_attention
-from mirada.explain.readers import inner_layers, last_tokens, one_reader, readers
-from mirada.explain.target import Question, question_of
+from mirada.explain.readers import before_the_answer, inner_layers, one_reader, readers
+from mirada.explain.target import Asking
 from mirada.explain.trace import require_eval, trace
 from mirada.explain.walk import Relevance
 from mirada.systems.image_gpt import ImageGPT
@@ -70,20 +70,18 @@ def explain_images(
     if images_BCHW.ndim not in (4, 5) or not len(images_BCHW):
         raise MiradaError(f"images of shape {tuple(images_BCHW.shape)}: give a batch (B, C, H, W) with at least one")
     known = method_named(method)
-    with torch.no_grad():
-        question = question_of(model(images_BCHW), target)
-    if isinstance(model, ImageGPT):  # gives nats per pixel: what makes an image likely is asked
-        question = replace(question, factor=-1.0)
-    asked = _Asked(model, images_BCHW, question, at)
+    if method not in ("integrated_gradients", "occlusion"):
+        require_attention(model)
+    # ImageGPT gives nats per pixel: what makes an image likely is asked.
+    asked = _Asked(model, images_BCHW, Asking(target, -1.0 if isinstance(model, ImageGPT) else 1.0), at)
     if known.follow is not None or method == "attention":
         relevance = asked.by_looks(known, layer, head)
     elif method == "legrad":
         layers, read_out = inner_layers(model)
-        relevance = legrad(model, images_BCHW, layers=layers, read_out=read_out, score=question.score)
+        relevance = legrad(model, images_BCHW, layers=layers, read_out=read_out, score=asked.asking.score)
     elif method in ("grad_cam", "layer_cam"):
-        module, tokens = last_tokens(model, asked.first_rows()[-1])
         form = grad_cam if method == "grad_cam" else layer_cam
-        relevance = form(model, images_BCHW, module=module, tokens=tokens, score=question.score)
+        relevance = form(model, images_BCHW, module=before_the_answer(model), score=asked.asking.score)
     else:
         return asked.by_pixels(known, baseline)
     return asked.on_cells(known, relevance)
@@ -93,15 +91,19 @@ def explain_images(
 class _Asked:
     model: nn.Module
     images_BCHW: Tensor
-    question: Question
+    asking: Asking
     at: tuple[int, ...] | None
 
     def by_looks(self, method: Method, layer: int | str, head: int | None) -> Relevance:
-        score = self.question.score if method.needs_gradient else None
-        looks = trace(self.model, self.images_BCHW, score=score).looks
+        found = trace(self.model, self.images_BCHW, score=self.asking.score if method.needs_gradient else None)
+        self.asking.about(found.output)
+        looks = found.looks
         if method.follow is None:
             look = look_named(looks, layer)
-            return raw_attention(look, self._start(look.queries), head)
+            seen = raw_attention(look, self._start(look.queries), head)
+            # A layer that pools sees the tokens of the layers before it, without knowing where they lie.
+            known = [tokens for tokens in (other.queries for other in looks) if len(tokens) == len(seen.tokens)]
+            return replace(seen, tokens=known[-1]) if len(seen.tokens.size) == 1 and known else seen
         return method.follow(looks, self._start(looks[-1].queries))
 
     def _start(self, tokens: Tokens) -> Tensor:
@@ -110,8 +112,6 @@ class _Asked:
 
     def first_rows(self) -> list[Recorded]:
         """What ran, with one row of weights each: only the tokens are of interest."""
-        if not attention_layers(self.model):
-            raise MiradaError(f"{type(self.model).__name__} has no attention: use integrated_gradients or occlusion")
         with torch.inference_mode(), record(self.model, queries=[0]) as maps:
             self.model(self.images_BCHW[:1])
         return maps.in_order
@@ -122,18 +122,21 @@ class _Asked:
             values_BN = values_BN.roll(-1, 1)
             values_BN[:, -1] = 0
         size = tokens.size
-        if len(size) == 1:  # of a layer that pools, without places
-            size = self._grid() if tokens.num_extra + size[0] == len(bottom_of(self.first_rows())) else size
+        if len(size) == 1 and hasattr(self.model, "grid"):
+            grid = self.model.grid(self.images_BCHW)  # type: ignore[operator]
+            size = tuple(grid) if grid[0] * grid[1] == size[0] else size
         if len(size) == 1:
             raise MiradaError(f"{size[0]} tokens of {type(self.model).__name__} do not say where they lie in the image")
         cells = self._cells(size) if len(size) == 2 else None
-        return ExplainedImages(values_BN.unflatten(1, size).float(), cells, self.question.target_B, method)
+        return ExplainedImages(values_BN.unflatten(1, size).float(), cells, self.asking.target_B, method)
 
     def by_pixels(self, method: Method, baseline: str | None) -> ExplainedImages:
         if self.images_BCHW.ndim != 4:
             raise MiradaError(f"{method.name} is for images; for volumes use chefer or rollout")
         if isinstance(self.model, ImageGPT) and method.needs_gradient:
             raise MiradaError("ImageGPT reads colours of a palette, which have no gradient: use chefer or occlusion")
+        with torch.no_grad():
+            question = self.asking.about(self.model(self.images_BCHW))
         default = "mean" if method.name == "integrated_gradients" else "blur"
         cells = self._cells(self._grid())
         if method.name == "occlusion":
@@ -142,13 +145,13 @@ class _Asked:
         if method.name == "occlusion":
 
             def score(images_NCHW: Tensor, index_N: Tensor) -> Tensor:
-                return self.question.of(index_N).score(self.model(images_NCHW))
+                return question.of(index_N).score(self.model(images_NCHW))
 
             values = occlusion(score, self.images_BCHW, start_BCHW, cells)
         else:
-            whole: Callable[[Tensor], Tensor] = lambda images: self.question.score(self.model(images))  # noqa: E731
+            whole: Callable[[Tensor], Tensor] = lambda images: question.score(self.model(images))  # noqa: E731
             values = cells.summed(integrated_gradients(whole, self.images_BCHW, start_BCHW).sum(1))
-        return ExplainedImages(values.float(), cells, self.question.target_B, method)
+        return ExplainedImages(values.float(), cells, self.asking.target_B, method)
 
     def _grid(self) -> tuple[int, int]:
         """Of the finest tokens; of a model without attention, some cells."""
@@ -163,6 +166,11 @@ class _Asked:
         height, width = self.images_BCHW.shape[-2:]
         patch_size = getattr(self.model, "patch_size", None)
         return cells_of((height, width), (grid[0], grid[1]), patch_size if isinstance(patch_size, int) else None)
+
+
+def require_attention(model: nn.Module) -> None:
+    if not attention_layers(model):
+        raise MiradaError(f"{type(model).__name__} has no attention layer: use integrated_gradients or occlusion")
 
 
 def bottom_of(recorded: list[Recorded]) -> Tokens:

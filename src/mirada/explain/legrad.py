@@ -38,7 +38,8 @@ def legrad(
     require_eval(model)
     with torch.enable_grad():
         with record(model, mode="differentiate") as maps, outputs_of(layers, lambda: len(maps.in_order)) as seen:
-            model(*inputs)
+            output = model(*inputs)
+        score(output)  # what is asked about is what the whole model says, not one of its layers
         rows, tokens = [], None
         for z_BND, num_before in seen:
             look = maps.in_order[num_before - 1]

@@ -10,11 +10,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from mirada.core.record import Recorded
+from mirada.core import attention_layers
 from mirada.errors import MiradaError
 from mirada.explain.legrad import ReadOut
 from mirada.explain.looks import Tokens
-from mirada.nn import Encoder
+from mirada.nn import ClassToken, Encoder
 from mirada.systems.deit import BothTokens
 
 
@@ -57,19 +57,23 @@ def inner_layers(model: nn.Module) -> tuple[list[nn.Module], ReadOut]:
     return list(encoder.layers), read_out
 
 
-def last_tokens(model: nn.Module, last: Recorded) -> tuple[nn.Module, Tokens]:
-    """The module whose input are the tokens that the answer is last read from, and these tokens."""
-    queries, keys = Tokens.at(last.queries), Tokens.at(last.keys)
-    if len(queries) == 1:
-        return _owner(model, last.name), keys
-    if queries.num_extra:
-        return _owner(model, last.name), queries
-    for holder, name in ((model, "pooling"), (getattr(model, "encoder", None), "norm")):
-        if isinstance(module := getattr(holder, name, None), nn.Module):
-            return module, queries
-    raise MiradaError(
-        f"{type(model).__name__} has no tokens that Grad-CAM is defined for; use gradient_rollout or chefer"
-    )
+def before_the_answer(model: nn.Module) -> nn.Module:
+    """The module whose input are the tokens that the answer is last read from: a pooling, or the last attention where
+    a class token reads them.
+    """
+    pooling, encoder = getattr(model, "pooling", None), getattr(model, "encoder", None)
+    reads_class_token = isinstance(pooling, ClassToken | BothTokens) or (pooling is None and _num_extra(model) > 0)
+    if reads_class_token:
+        return _owner(model, attention_layers(model)[-1])
+    if isinstance(pooling, nn.Module):
+        return pooling
+    if isinstance(encoder, Encoder):
+        return encoder.norm
+    raise MiradaError(f"{type(model).__name__} has no tokens that Grad-CAM is defined for; use chefer")
+
+
+def _num_extra(model: nn.Module) -> int:
+    return int(getattr(model, "num_extra", 0))
 
 
 def _owner(model: nn.Module, name: str) -> nn.Module:

@@ -41,6 +41,27 @@ class Question:
         return replace(self, target_B=target, named_BHW=named)
 
 
+class Asking:
+    """A question that is asked of the first answer that is seen: which class, only the model's outputs tell."""
+
+    def __init__(self, target: Tensor | int | None, factor: float = 1.0) -> None:
+        self.target, self.factor = target, factor
+        self._question: Question | None = None
+
+    def about(self, outputs: Any) -> Question:
+        if self._question is None:
+            seen = outputs.detach() if isinstance(outputs, Tensor) else outputs
+            self._question = replace(question_of(seen, self.target), factor=self.factor)
+        return self._question
+
+    def score(self, outputs: Any) -> Tensor:
+        return self.about(outputs).score(outputs)
+
+    @property
+    def target_B(self) -> Tensor | None:
+        return None if self._question is None else self._question.target_B
+
+
 def question_of(outputs: Any, target: Tensor | int | None) -> Question:
     """`target` None: the class that scores highest; of masks, the most frequent one besides class 0."""
     if not isinstance(outputs, Tensor):

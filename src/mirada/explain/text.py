@@ -92,10 +92,9 @@ def explain_tokens(
             score=question.score,
         )
     elif method in ("grad_cam", "layer_cam"):
-        tokens = Tokens((token_BN.shape[1],))
         module = model.encoder.layers[-1].get_submodule("attention.inner")
         form = grad_cam if method == "grad_cam" else layer_cam
-        relevance = form(model, token_BN, module=module, tokens=tokens, score=question.score)
+        relevance = form(model, token_BN, module=module, score=question.score)
     else:
         relevance = run.by_tokens(known)
     is_real_BN = token_BN != model.pad
@@ -199,7 +198,8 @@ class _Run:
         left = []
         for number in range(len(text_BN)):  # one text after the other: each is read as often as it has tokens
             one = slice(number, number + 1)
-            covered_NN = text_BN[one].repeat(num_tokens, 1).fill_diagonal_(self.cover)
+            covered_NN = text_BN[one].repeat(num_tokens, 1)
+            covered_NN.diagonal()[text_BN[number] != self.model.pad] = self.cover
             asked = TokenQuestion(self.question.target_B[one], self.question.at_B[one])
             left.append(
                 torch.cat(

@@ -70,12 +70,14 @@ def position_drawing(positions: Positions) -> Drawing:
     size = positions.size
     is_tiled = len(size) == 2 and np.prod(size) <= MOST_PLACES
     picture = tiled(positions) if is_tiled else positions.cosine_NN
-    low = float(positions.cosine_NN.min())
+    # Every place is like itself; the colours are for the others.
+    others = positions.cosine_NN[np.triu_indices(len(positions.cosine_NN), 1)]
+    low, high = float(others.min()), float(others.max())
 
     def paint(figure: Figure, theme: Theme) -> None:
         figure.set_layout_engine("compressed")
         axes = figure.subplots()
-        image = axes.imshow(known(picture), cmap="viridis", vmin=low, vmax=1, interpolation="nearest")
+        image = axes.imshow(known(picture), cmap="viridis", vmin=low, vmax=high, interpolation="nearest")
         axes.grid(visible=False)
         axes.spines[:].set_visible(False)
         axes.set_title("How alike positions are")
@@ -89,7 +91,7 @@ def position_drawing(positions: Positions) -> Drawing:
             axes.set_xlabel("place")
             axes.set_ylabel("place")
         axes.tick_params(length=0)
-        bar = figure.colorbar(image, ax=axes, fraction=0.045, pad=0.02)
+        bar = figure.colorbar(image, ax=axes, fraction=0.045, pad=0.02, extend="max")
         bar.set_label("cosine")
         bar.outline.set_visible(False)
 

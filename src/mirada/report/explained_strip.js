@@ -1,6 +1,6 @@
 // Is the map faithful? The probability while the most relevant tokens go, or come, beside a random order in grey.
 
-const CHART = { width: 420, height: 210, left: 40, right: 8, top: 10, bottom: 34 };
+const CHART = { width: 420, height: 218, left: 40, right: 8, top: 10, bottom: 42 };
 
 class Strip {
   constructor(told) {

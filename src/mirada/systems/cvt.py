@@ -183,7 +183,8 @@ class ConvAttention(nn.Module):
         q = self.heads.queries(self.around_q(x_BND, places))
         k = self.heads.keys(self.around_k(x_BND, places))
         v = self.heads.values(self.around_v(x_BND, places))
-        coarser = plane(*halved(places.size, KEY_STRIDE), places.num_extra, device=x_BND.device)
+        rows, columns = places.size
+        coarser = plane(*halved((rows, columns), KEY_STRIDE), places.num_extra, device=x_BND.device)
         return self.heads.join(self.attend(q, k, v, queries=places, keys=coarser))
 
 

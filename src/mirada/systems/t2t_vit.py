@@ -201,7 +201,7 @@ class TokenAttention(nn.Module):
 class TokenLayer(nn.Sequential):
     """y = h + MLP(LN(h)),   h = attention(LN(x))"""
 
-    def forward(self, x_BND: Tensor, places: Places) -> Tensor:
+    def forward(self, x_BND: Tensor, places: Places) -> Tensor:  # type: ignore[override]
         norm, attention, mlp = self
         return mlp(attention(norm(x_BND), places))
 

@@ -21,7 +21,7 @@ from mirada.verbs.load import Trained, load
 
 Progress = Callable[[int, int], None]
 SHOWN = (DEFAULT, "rollout", "attention")
-MAX_WEIGHTS = 2**22  # of one input, on a page
+MAX_WEIGHTS = 6 * 2**20  # of one input, on a page: those of a ViT-B at 224 px
 WHERE_INSTEAD = {
     "graph": "what its nodes look at is in the report; mirada.explain.graph.explain_node explains one",
     "plots": "what places look at is in the report; mirada.explain.chips.explain_chips explains some",

@@ -13,6 +13,8 @@ from torch import Tensor
 
 from mirada.core import attention_layers
 from mirada.errors import MiradaError, nearest
+from mirada.explain.cells import Cells
+from mirada.explain.erasing import Baseline, erased
 from mirada.explain.faithfulness import Curve, deletion, insertion
 from mirada.explain.image import ExplainedImages
 from mirada.explain.image import explain_images as by_method
@@ -25,7 +27,7 @@ from mirada.verbs.explain import SHOWN, Options, Progress
 from mirada.verbs.images import named_images, read_or_reason
 from mirada.verbs.load import Trained
 
-BASELINE = "blur"
+BASELINE: Baseline = "blur"
 NUM_ANSWERS = 5
 
 
@@ -121,14 +123,27 @@ def _strip(trained: Trained, images: Tensor, explained: ExplainedImages, probabi
     def measured(measure: Any, order: Tensor) -> Curve:
         return measure(predict, images, order, explained.target_B, baseline=BASELINE, cells=explained.cells)
 
-    deleted, inserted = measured(deletion, relevance), measured(insertion, relevance)
-    by_chance = measured(deletion, random), measured(insertion, random)
+    curves = {
+        "deletion": measured(deletion, relevance),
+        "insertion": measured(insertion, relevance),
+        "random_deletion": measured(deletion, random),
+        "random_insertion": measured(insertion, random),
+    }
+    numbers: dict[str, Any] = {name: curve.scores_BS[0].numpy() for name, curve in curves.items()}
+    numbers |= {f"{name}_auc": float(curve.area_B[0]) for name, curve in curves.items()}
     return Strip(
-        deleted.shares_S.numpy(),
-        *(curve.scores_BS[0].numpy() for curve in (deleted, inserted, *by_chance)),
-        *(float(curve.area_B[0]) for curve in (deleted, inserted, *by_chance)),
-        BASELINE,
+        fractions=curves["deletion"].shares_S.numpy(),
+        baseline=BASELINE,
+        baseline_HWC=_blurred_picture(trained, images, explained.cells),
+        **numbers,
     )
+
+
+def _blurred_picture(trained: Trained, images: Tensor, cells: Cells | None) -> np.ndarray:
+    """What stands in the place of patches that are taken away, as a picture."""
+    assert cells is not None
+    blank = trained.normalisation.undo(erased(images, BASELINE, sigma=(cells.height, cells.width)))
+    return displayable((255 * blank[0]).round().byte().cpu().numpy().transpose(1, 2, 0))
 
 
 def _answers(trained: Trained, outputs: Tensor) -> list[tuple[str, float]]:
