@@ -14,10 +14,13 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.curves import draw_all
+from benchmarks.explain_cost import cost_text
 from benchmarks.page_compared import masks_text, systems_text, transfer_text
+from benchmarks.page_explain import explain_text
 from benchmarks.page_maps import MEMORY_TEXT, SPEED_TEXT, maps_rows, maps_text, maps_verdict, memory_rows, speed_rows
 from benchmarks.page_text import text_sections
 from benchmarks.preset_scores import with_scores
+from benchmarks.relations import relations_text
 from benchmarks.small_data_table import Group, read_groups
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -41,8 +44,18 @@ def faster(ratio: list[float]) -> str:
 def page() -> str:
     parts = ["# Measurements\n", "Made by `python benchmarks/page.py` from the files in `benchmarks/results/`.\n"]
     training = (small_data_section, systems_section, transfer_section, masks_section, text_section, maps_section)
+    explaining = (explain_section, explain_cost_section, relations_section)
     speed = (profile_section, step_section, map_speed_section, map_memory_section)
-    sections = (*training, *speed, window_section, sparse_section, record_section, block_section, gat_section)
+    sections = (
+        *training,
+        *explaining,
+        *speed,
+        window_section,
+        sparse_section,
+        record_section,
+        block_section,
+        gat_section,
+    )
     return "\n".join([*parts, *filter(None, (section() for section in sections))])
 
 
@@ -206,6 +219,34 @@ def maps_section() -> str:
 
 def masks_section() -> str:
     return masks_text(read("masks"))
+
+
+def explain_section() -> str:
+    return explain_text(RESULTS)
+
+
+def explain_cost_section() -> str:
+    results = read("explain_cost")
+    if not results:
+        return ""
+    return (
+        "## What an explanation costs\n\n`python benchmarks/explain_cost.py`: in plain forwards of the same images on "
+        "the fused kernels, in turns in one process, CPU time of one thread, median and quartiles. Memory is that of a "
+        f"process that explains one image, libraries included.\n\n{cost_text(results)}\n"
+    )
+
+
+def relations_section() -> str:
+    results = read("relations")
+    if not results:
+        return ""
+    return (
+        "## Heads and relations of words\n\n`python benchmarks/relations.py`: a small BERT "
+        f"({results['num_parameters']:,} parameters, {results['steps']:,} steps) learns {results['lines']:,} Spanish "
+        "sentences of a known grammar. The head is chosen on every other sentence of "
+        f"{results['asked']:,} new ones and judged on the rest; the interval is Wilson's, 95 %.\n\n"
+        f"{relations_text(results)}\n"
+    )
 
 
 def map_speed_section() -> str:

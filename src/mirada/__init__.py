@@ -14,6 +14,7 @@ __version__ = "0.1.0.dev0"
 
 _HOME = {
     "MiradaError": "mirada.errors",
+    "anatomy": "mirada.verbs.anatomy",
     "check": "mirada.verbs.check",
     "evaluate": "mirada.verbs.evaluate",
     "export": "mirada.verbs.export",

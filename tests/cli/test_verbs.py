@@ -27,6 +27,7 @@ VERBS = (
     "evaluate",
     "predict",
     "explain",
+    "anatomy",
     "segment",
     "map",
     "translate",

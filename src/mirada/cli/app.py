@@ -8,6 +8,7 @@ import typer
 
 from mirada import __version__
 from mirada.cli import (
+    anatomy,
     check,
     compare,
     evaluate,
@@ -80,6 +81,7 @@ for verb, words in (
     (evaluate.evaluate, "Measure a trained model on what it has not seen."),
     (predict.predict, "Say what a trained model sees in images, texts or places."),
     (explain.explain, "Show what a model looks at, and how far to trust it."),
+    (anatomy.anatomy, "Take a model apart: how its heads look, how its layers differ."),
     (segment.segment, "Say of every pixel of images what it shows."),
     (map.map_, "Map what a model of plots predicts."),
     (translate.translate, "Translate sentences."),

@@ -68,11 +68,12 @@ def cells_of(image_size: tuple[int, int], grid: tuple[int, int], patch_size: int
     """The cells of a grid on an image: squares of the patch size, or of a power of two times it for a finer or coarser
     grid. Where no such square fits, cells share the image."""
     height, width = image_size
-    for side in [] if patch_size is None else _sides(patch_size):
-        if (-(-height // side), -(-width // side)) == tuple(grid):
-            return Cells((height, width), *grid, side, side)
-    if patch_size is not None and (height // patch_size, width // patch_size) == tuple(grid):
-        return Cells((height, width), *grid, patch_size, patch_size)
+    if patch_size is not None:
+        if (height // patch_size, width // patch_size) == tuple(grid):  # what is left over was cropped
+            return Cells((height, width), *grid, patch_size, patch_size)
+        for side in _sides(patch_size):
+            if (-(-height // side), -(-width // side)) == tuple(grid):
+                return Cells((height, width), *grid, side, side)
     return Cells((height, width), *grid, -(-height // grid[0]), -(-width // grid[1]))
 
 
