@@ -58,7 +58,7 @@ def page_of(folder) -> str:
 def test_every_kind_has_every_section(built):
     folder, text = built
     headings = re.findall(r"<section id=\"(\w+)\"", text)
-    own = "scores mistakes examples attention relevance".split()
+    own = "scores mistakes examples attention relevance heads".split()
     assert headings == ["result", "curves", *own, *"data model training repeat method".split()]
     assert "warning" not in re.sub(r"<style>.*?</style>", "", text, flags=re.DOTALL)
     assert (folder.figures / "predictions.png").stat().st_size > 1000
@@ -154,7 +154,7 @@ def test_images_that_are_gone_are_said_to_be_gone(tmp_path):
     for photo in (tmp_path / "photos").iterdir():
         photo.unlink()
     said = page_of(folder)
-    assert said.count("The held-out images cannot be shown") == 4
+    assert said.count("The held-out images cannot be shown") == 5
     assert "photo 1" in said or "does not exist" in said
 
 

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import jinja2
 import numpy as np
+from torch import Tensor, nn
 
 from mirada.explain.anatomy import Anatomy, Heads
+from mirada.explain.anatomy import anatomy as anatomy_of
 from mirada.explain.looks import Tokens
 from mirada.report.anatomy_heads import (
     distance_drawing,
@@ -55,6 +57,18 @@ def anatomy_section(anatomy: Anatomy, against: str | None = None) -> dict:
         "filters": filter_sentence(anatomy),
         "positions": position_sentence(anatomy),
         "against": against,
+    }
+
+
+def heads_section(model: nn.Module, inputs: Tensor) -> dict:
+    """How far and how widely heads look, for the report of a run: part of `anatomy_section`."""
+    found = anatomy_of(model.eval(), inputs)
+    drawings = [distance_drawing(found), entropy_drawing(found)]
+    return {
+        "drawings": [drawing for drawing in drawings if drawing is not None],
+        "rows": layer_rows(found),
+        "unit": found.unit,
+        "num_inputs": found.num_inputs,
     }
 
 

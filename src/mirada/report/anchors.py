@@ -51,6 +51,6 @@ def anchors(run: Contents, *, has_scores: bool) -> list[tuple[str, str]]:
     else:
         mistakes = "Worst cases" if run.task == "regression" else "Worst mistakes"
         own = (("mistakes", mistakes), ("examples", "Predictions"), ("attention", "Attention"))
-        own = (*own, ("relevance", "What it rests on")) if run.inputs == "image" else own
+        own = (*own, ("relevance", "What it rests on"), ("heads", "Heads")) if run.inputs == "image" else own
         own = (("scores", "Where it is right"), *own) if has_scores else own
     return [*FIRST, *own, *LAST]

@@ -9,6 +9,7 @@ import jinja2
 
 from mirada.errors import MiradaError
 from mirada.report import facts
+from mirada.report.anatomy import heads_section
 from mirada.report.anchors import anchors
 from mirada.report.attention import Overlay, attention_pictures, colour_bar, shown_images
 from mirada.report.classes import class_section
@@ -98,7 +99,7 @@ def _write_bytes(path: Path, content: bytes) -> None:
 
 def _pictures(run: Contents) -> dict:
     """Images of the run, or the sentence that says why there are none."""
-    page: dict = {"mistakes": [], "examples": [], "attention": None, "relevance": None}
+    page: dict = {"mistakes": [], "examples": [], "attention": None, "relevance": None, "heads": None}
     page |= {"montages": [], "no_pictures": None, "no_attention": None, "colour_bar": picture_uri(colour_bar())}
     if not run.predictions:
         reason = "There are no predictions of held-out images in this run."
@@ -117,6 +118,7 @@ def _pictures(run: Contents) -> dict:
         images = shown_images(run, drawn, reader)
         page["attention"] = attention_pictures(images)
         page["relevance"] = relevance_pictures(run, images)
+        page["heads"] = heads_section(images.model, images.inputs)
     except MiradaError as error:
         page["no_attention"] = f"No attention is shown: {str(error).rstrip('.')}."
     for name in ("attention", "relevance"):
