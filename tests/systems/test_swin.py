@@ -9,6 +9,8 @@ from transformers import AutoModelForImageClassification, SwinConfig, SwinForIma
 
 from mirada.core import Attention, BiasTable, Concatenated, Windows, record
 from mirada.errors import MiradaError
+from mirada.explain.image import explain_images
+from mirada.explain.trace import looks_of
 from mirada.nn.merging import PatchMerging
 from mirada.nn.windowed import WindowedAttention, masked, published
 from mirada.systems import card, create
@@ -220,3 +222,16 @@ def test_stages_must_be_named_alike():
         create("swin", image_size=8, in_channels=1, num_classes=2, depths=(2, 2), num_heads=(2,))
     with pytest.raises(MiradaError, match=r"fitting='mask' \(did you mean 'masked'\?\): must be one of"):
         create("swin", image_size=8, in_channels=1, num_classes=2, fitting="mask")
+
+
+def test_padding_of_published_windows_is_left_out_of_explanations():
+    """8 × 8 patches in windows of 7: the published code pads them to 14 × 14, and the next stage's 4 × 4 stay."""
+    torch.manual_seed(0)
+    sizes = {"dim": 12, "depths": (1, 1), "num_heads": (2, 2), "patch_size": 4, "window_size": 7}
+    model = create("swin", image_size=32, in_channels=3, num_classes=3, fitting="published", **sizes).eval()
+    looks = looks_of(model, torch.randn(2, 3, 32, 32))
+    assert [look.queries.size for look in looks] == [(8, 8), (4, 4)]
+    assert looks[0].weights_BHNM.shape == (2, 2, 64, 64)
+    found = explain_images(model, torch.randn(2, 3, 32, 32), method="rollout")
+    assert found.relevance_BRC.shape == (2, 8, 8) and found.cells.height == 4
+    torch.testing.assert_close(found.relevance_BRC.sum((1, 2)), torch.ones(2))

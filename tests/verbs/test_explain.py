@@ -79,12 +79,55 @@ def test_layer_head_and_patch_are_choices(run, photos):
         (("--method", "attention", "--head", "7"), "has no head 7"),
         (("--at", "a,b"), "expected ROW,COLUMN"),
         (("--method", "rollout", "--at", "9,9"), "no token is at (9, 9)"),
+        (("--method", "chefer", "--at", "0,1"), "use attention or rollout"),
+        (("--layer", "--5"), "no layer '--5' ran"),
     ],
 )
 def test_choices_that_are_not_there_are_refused_in_a_sentence(run, photos, tmp_path, options, said):
     code, printed = on_command_line("explain", run, photos / "dark" / "0.png", "--out", tmp_path / "out", *options)
     assert code == 2 and said in " ".join(printed.split()) and "Traceback" not in printed
     assert not (tmp_path / "out").exists()
+
+
+def test_a_patch_is_followed_past_the_query_that_pools(run, photos):
+    found = mirada.explain(run, photos / "grey" / "3.png", at=(0, 1), faithfulness=False)
+    assert [map.method for map in found[0].maps] == ["rollout", "attention"]
+    weights = found[0].layers[0].weights_HNM.mean(0)
+    expected = 0.5 * weights[1]
+    expected[1] += 0.5
+    assert found[0].maps[0].relevance_RC.ravel() == pytest.approx(expected, abs=1e-6)
+
+
+def test_all_methods_are_those_that_are_defined(translator, tmp_path):
+    found = mirada.explain(translator, "one two three", method="all")
+    assert "legrad" not in [map.method for map in found[0].relevance] and len(found[0].relevance) == 7
+    assert any(note.startswith("legrad is left out") for note in found.notes)
+    code, said = on_command_line("explain", translator, "one two", "--method", "all", "--out", tmp_path / "out")
+    assert code == 0 and "legrad is left out" in said
+
+
+def test_layers_that_are_not_there_are_not_left_out_in_silence():
+    with pytest.raises(MiradaError, match="no layer 9 ran"):
+        mirada.explain(texts.run("labels"), "one two", layer=9)
+
+
+def test_words_that_the_model_does_not_know_and_places_it_has_not_are_refused(translator):
+    with pytest.raises(MiradaError, match="is no token that this model knows"):
+        mirada.explain(translator, "one two", target="zzzqqq")
+    with pytest.raises(MiradaError, match="leave it out"):
+        mirada.explain(texts.run("labels"), "one two", at=1)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"method": []}, "no method is named"),
+        ({"inputs": torch.zeros(1, 3, 8, 8)}, "tensors are for its model"),
+    ],
+)
+def test_what_a_run_cannot_take_is_refused(run, photos, given, said):
+    with pytest.raises(MiradaError, match=said):
+        mirada.explain(run, **{"inputs": photos / "dark" / "0.png", **given})
 
 
 def test_an_image_that_cannot_be_read_does_not_stop_the_others(run, photos, tmp_path):
@@ -159,6 +202,39 @@ def test_models_of_others_under_their_own_kernels():
         mirada.explain(vit, images, method="legrad")
     with pytest.raises(MiradaError, match=r"call model\.eval"):
         mirada.explain(vit.train(), images)
+
+
+def test_layers_of_torch_itself():
+    layer = torch.nn.MultiheadAttention(12, 3, batch_first=True).eval()
+    x_BND = torch.randn(2, 5, 12)
+    found = mirada.explain(layer, x_BND, method="rollout", reads="mean")
+    _, weights_BNM = layer(x_BND, x_BND, x_BND)
+    expected = (0.5 * weights_BNM.detach() + 0.5 * torch.eye(5)).mean(1)
+    torch.testing.assert_close(found.relevance_BN, expected)
+    with pytest.raises(MiradaError, match="no logits"):
+        mirada.explain(layer, x_BND, method="chefer", reads="mean")
+
+
+@pytest.mark.parametrize(
+    ("inputs", "options", "said"),
+    [
+        (torch.zeros(2, 3, 20, 20), {"target": "cat"}, "must be classes from 0 to 2"),
+        (torch.zeros(2, 3, 20, 20), {"target": torch.tensor([0, 1, 2])}, "one or 2 of them"),
+        ("cat.png", {}, "is given str"),
+        (torch.zeros(2, 3, 20, 20), {"method": ["chefer", "rollout"]}, "one method at a time"),
+    ],
+)
+def test_what_a_model_of_others_cannot_take_is_refused(inputs, options, said):
+    config = {"hidden_size": 24, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 31}
+    vit = ViTForImageClassification(ViTConfig(**config, image_size=20, patch_size=5, num_labels=3)).eval()
+    with pytest.raises(MiradaError, match=said):
+        mirada.explain(vit, inputs, **options)
+
+
+def test_gradients_are_not_to_be_had_in_inference_mode(run):
+    model = mirada.load(run).model.eval()
+    with torch.inference_mode(), pytest.raises(MiradaError, match="call it outside"):
+        mirada.explain(model, torch.zeros(1, 3, 8, 8), method="chefer")
 
 
 def test_a_text_model_of_others_leaves_padding_out():

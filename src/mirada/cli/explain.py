@@ -55,7 +55,7 @@ def explain(
     from mirada.cli.waiting import counted
     from mirada.verbs.explain import explain as verb
 
-    number_or_name = int(layer) if layer.lstrip("-").isdigit() else layer
+    number_or_name = int(layer) if layer.removeprefix("-").isdigit() else layer
     with counted("explaining", quiet) as progress:
         explained = verb(
             run,
@@ -73,6 +73,8 @@ def explain(
     for failure in explained.failures:
         print(f"mirada: {failure}", file=sys.stderr)
     if not quiet:
+        for note in explained.notes:
+            print(f"mirada: {note}", file=sys.stderr)
         for item in explained.items:
             print(summary(item))
         print(f"Look at {files[0]}")
@@ -95,13 +97,12 @@ def summary(item) -> str:
     """One line: what was asked, and how each map did against a random one."""
     maps = getattr(item, "maps", None) or getattr(item, "relevance", [])
     measured = [
-        f"{one.method} {one.faithfulness.insertion_auc:.2f} / {one.faithfulness.deletion_auc:.2f}"
+        f"{one.method} {one.faithfulness.insertion_auc:.2f} / {one.faithfulness.deletion_auc:.2f} "
+        f"({one.faithfulness.random_insertion_auc:.2f} / {one.faithfulness.random_deletion_auc:.2f})"
         for one in maps
         if one.faithfulness is not None
     ]
     name = item.name if len(item.name) < 60 else item.name[:57] + "…"
     if not measured:
         return f"{name}: {item.target}"
-    first = next(one.faithfulness for one in maps if one.faithfulness is not None)
-    chance = f"random {first.random_insertion_auc:.2f} / {first.random_deletion_auc:.2f}"
-    return f"{name}: {item.target}; insertion / deletion: {', '.join([*measured, chance])}"
+    return f"{name}: {item.target}; insertion / deletion (of a random order): {', '.join(measured)}"

@@ -26,6 +26,7 @@ class Places:
     size: tuple[int, ...]
     num_extra: int = 0
     consecutive: bool = False  # the index counts up by one
+    unpadded: tuple[int, ...] | None = None  # of a lattice that was padded at its ends, the size of what is real
 
     def __len__(self) -> int:
         return self.index_N.shape[-1]

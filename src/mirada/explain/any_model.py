@@ -17,8 +17,9 @@ from torch import Tensor, nn
 
 from mirada.core import attention_layers
 from mirada.errors import MiradaError
-from mirada.explain.cells import Cells
+from mirada.explain.cells import cells_of
 from mirada.explain.foreign import Inputs, Rows, foreign_looks, logits_of, reading_rows
+from mirada.explain.foreign_tokens import square_patch
 from mirada.explain.image import ExplainedImages, explain_images
 from mirada.explain.looks import Look, Tokens
 from mirada.explain.methods import DEFAULT, METHODS, Method, method_named
@@ -26,6 +27,7 @@ from mirada.explain.raw_attention import look_named, raw_attention
 from mirada.explain.readers import one_reader
 from mirada.explain.target import Question, question_of
 from mirada.explain.text import ExplainedTokens, TokenQuestion, explain_tokens
+from mirada.explain.trace import require_gradients
 from mirada.explain.walk import Relevance
 from mirada.systems.bert import Bert
 from mirada.systems.gpt import GPT
@@ -51,44 +53,91 @@ def explain_model(
     reads    which of them the answer is read from, where it is not known: "first", "mean", "last" …
     """
     if attention_layers(model):
-        assert isinstance(inputs, Tensor)
-        if isinstance(model, Bert | GPT):
-            return explain_tokens(model, inputs, method=method, target=target, at=at, layer=layer, head=head)
-        return explain_images(model, inputs, method=method, target=target, layer=layer, head=head, at=at)
+        return _ours(model, inputs, method=method, target=target, layer=layer, head=head, at=at)
     known = method_named(method)
+    inputs = _arguments(model, inputs)
     if method not in BY_LOOKS:
         raise MiradaError(
             f"{method} needs more of {type(model).__name__} than its attention: use one of {', '.join(BY_LOOKS)}"
         )
-    with torch.no_grad():
-        logits = logits_of(_run(model, inputs))
-    question = _question(logits, target, at)
-    score = (lambda output: question.score(logits_of(output))) if known.needs_gradient else None
-    looks = _one_chain(foreign_looks(model, inputs, score, tokens=tokens)[0])
-    look = look_named(looks, layer) if method == "attention" else looks[-1]
-    start_BRN = _start(look.queries, reads or reading_rows(model), at, inputs, len(logits)).to(look.weights_BHNM)
-    relevance = raw_attention(look, start_BRN, head) if known.follow is None else known.follow(looks, start_BRN)
-    return _explained(relevance, known, question, inputs)
-
-
-def _run(model: nn.Module, inputs: Inputs) -> Any:
     if model.training:
         raise MiradaError(f"{type(model).__name__} is in training mode: call model.eval() before it is explained")
-    return model(**inputs) if isinstance(inputs, Mapping) else model(inputs)
+    if known.needs_gradient:
+        require_gradients()
+        with torch.no_grad():
+            logits = logits_of(model(**inputs) if isinstance(inputs, Mapping) else model(inputs))
+        question = _question(logits, target, at)
+        looks, _ = foreign_looks(model, inputs, lambda output: question.score(logits_of(output)), tokens=tokens)
+        is_of_words = logits.ndim == 3
+    else:  # the same for every class, and for a model that gives none
+        looks, output = foreign_looks(model, inputs, tokens=tokens)
+        question, is_of_words = _perhaps(output, target, at)
+    looks = _one_chain(looks)
+    look = look_named(looks, layer) if method == "attention" else looks[-1]
+    rows = reads or ("last" if is_of_words else reading_rows(model))
+    start_BRN = _start(look.queries, rows, at, inputs, len(look.weights_BHNM)).to(look.weights_BHNM)
+    relevance = raw_attention(look, start_BRN, head) if known.follow is None else known.follow(looks, start_BRN)
+    return _explained(model, relevance, known, question, inputs)
+
+
+def _ours(model: nn.Module, inputs: Any, **asked: Any) -> ExplainedImages | ExplainedTokens:
+    name = type(model).__name__
+    if not isinstance(inputs, Tensor):
+        raise MiradaError(
+            f"{name} is given {type(inputs).__name__}, expected a tensor: normalised images (B, C, H, W) or tokens "
+            "(B, N); paths are for runs, mirada.explain(run, path)"
+        )
+    if isinstance(model, Bert | GPT):
+        return explain_tokens(model, inputs, **asked)
+    if inputs.ndim not in (4, 5):
+        raise MiradaError(
+            f"{name} takes more than a tensor of shape {tuple(inputs.shape)}: use explain_pairs, explain_node or "
+            "explain_chips of mirada.explain"
+        )
+    return explain_images(model, inputs, **asked)
+
+
+def _arguments(model: nn.Module, inputs: Any) -> Inputs:
+    """One tensor for a layer of torch's attention is queries, keys and values."""
+    if isinstance(inputs, Tensor) and isinstance(model, nn.MultiheadAttention):
+        return {"query": inputs, "key": inputs, "value": inputs}
+    if not isinstance(inputs, Tensor | Mapping):
+        raise MiradaError(
+            f"{type(model).__name__} is given {type(inputs).__name__}, expected a tensor or keyword arguments as a "
+            "tokeniser makes them"
+        )
+    return inputs
+
+
+def _perhaps(output: Any, target: Any, at: Any) -> tuple[Question | TokenQuestion, bool]:
+    """What the answer would be about, where there is one; and whether it is a score of words."""
+    try:
+        logits = logits_of(output)
+        return _question(logits, target, at), logits.ndim == 3
+    except MiradaError:
+        if target is not None:
+            raise
+        return Question(None), False
 
 
 def _question(logits: Tensor, target: Any, at: Any) -> Question | TokenQuestion:
     if logits.ndim == 3:  # a score of every word at every token
-        at_B = torch.as_tensor(-1 if at is None else at, device=logits.device).expand(len(logits)) % logits.shape[1]
-        asked_BT = logits[torch.arange(len(logits), device=logits.device), at_B]
-        target_B = asked_BT.argmax(1) if target is None else torch.as_tensor(target).expand(len(logits))
-        return TokenQuestion(target_B.to(logits.device), at_B)
+        num_tokens = logits.shape[1]
+        place = -1 if at is None else at
+        if not isinstance(place, int) or not -num_tokens <= place < num_tokens:
+            raise MiradaError(f"at={at}: must be a token from 0 to {num_tokens - 1}")
+        asked_BT = logits[:, place]
+        target_B = asked_BT.argmax(1) if target is None else question_of(asked_BT, target).target_B
+        assert target_B is not None
+        return TokenQuestion(target_B, torch.full((len(logits),), place % num_tokens, device=logits.device))
     return question_of(logits, target)
 
 
 def _one_chain(looks: list[Look]) -> list[Look]:
-    """A query that pools the tokens of the layer before looks at its own kind."""
-    return [replace(look, kind="self") if len(look.queries) == 1 else look for look in looks]
+    """A query that pools the tokens of the layer before looks at its own kind, as do tokens at as many others."""
+    return [
+        replace(look, kind="self") if len(look.queries) == 1 or look.queries == look.keys else look for look in looks
+    ]
 
 
 def _start(tokens: Tokens, reads: Rows, at: Any, inputs: Inputs, batch: int) -> Tensor:
@@ -123,7 +172,7 @@ def _last(inputs: Inputs, at: Any, num_tokens: int, batch: int) -> Tensor:
 
 
 def _explained(
-    relevance: Relevance, method: Method, question: Question | TokenQuestion, inputs: Inputs
+    model: nn.Module, relevance: Relevance, method: Method, question: Question | TokenQuestion, inputs: Inputs
 ) -> ExplainedImages | ExplainedTokens:
     tokens = relevance.tokens
     values_BN = relevance.values_BRX[:, 0]
@@ -136,7 +185,5 @@ def _explained(
     values = values_BN[:, tokens.num_extra :].unflatten(1, tokens.size).float()
     images = next(x for x in (inputs.values() if isinstance(inputs, Mapping) else [inputs]) if x.ndim == 4)
     height, width = images.shape[-2:]
-    rows, columns = tokens.size
-    # Pixels right and below that fill no patch are left out by such models.
-    cells = Cells((height, width), rows, columns, height // rows, width // columns)
+    cells = cells_of((height, width), (tokens.size[0], tokens.size[1]), square_patch(model))
     return ExplainedImages(values, cells, question.target_B, method)

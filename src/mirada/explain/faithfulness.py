@@ -93,10 +93,14 @@ def deletion(
     black_C: Sequence[float] | None = None,
     cells: Cells | None = None,
     patches_per_step: int | None = None,
+    sigma: float | None = None,
 ) -> Curve:
-    """From the image to nothing. Without `patches_per_step`, a sixteenth of the patches at a time, rounded up."""
+    """From the image to nothing. Without `patches_per_step`, a sixteenth of the patches at a time, rounded up.
+
+    Maps on different grids are comparable with one `sigma` of the blur, in pixels, for all; without, it is a patch.
+    """
     rank_BRC = ranks(relevance_BRC, len(images_BCHW))
-    blank_BCHW = _blank(images_BCHW, rank_BRC, baseline, black_C, cells)
+    blank_BCHW = _blank(images_BCHW, rank_BRC, baseline, black_C, cells, sigma)
     score = _probability_of(predict, target_B)
     return _curve(score, images_BCHW, blank_BCHW, rank_BRC, _steps(rank_BRC, patches_per_step), cells)
 
@@ -111,10 +115,11 @@ def insertion(
     black_C: Sequence[float] | None = None,
     cells: Cells | None = None,
     patches_per_step: int | None = None,
+    sigma: float | None = None,
 ) -> Curve:
     """From nothing to the image, in the steps of `deletion`."""
     rank_BRC = ranks(relevance_BRC, len(images_BCHW))
-    blank_BCHW = _blank(images_BCHW, rank_BRC, baseline, black_C, cells)
+    blank_BCHW = _blank(images_BCHW, rank_BRC, baseline, black_C, cells, sigma)
     score = _probability_of(predict, target_B)
     return _curve(score, blank_BCHW, images_BCHW, rank_BRC, _steps(rank_BRC, patches_per_step), cells)
 
@@ -190,10 +195,16 @@ def _steps(rank_BRC: Tensor, patches_per_step: int | None) -> list[int]:
 
 
 def _blank(
-    images_BCHW: Tensor, rank_BRC: Tensor, baseline: Baseline, black_C: Sequence[float] | None, cells: Cells | None
+    images_BCHW: Tensor,
+    rank_BRC: Tensor,
+    baseline: Baseline,
+    black_C: Sequence[float] | None,
+    cells: Cells | None,
+    sigma: float | None = None,
 ) -> Tensor:
     cells = cells_for(rank_BRC, (images_BCHW.shape[2], images_BCHW.shape[3]), cells)
-    return erased(images_BCHW, baseline, sigma=(cells.height, cells.width), black_C=black_C)
+    sides = (cells.height, cells.width) if sigma is None else (sigma, sigma)
+    return erased(images_BCHW, baseline, sigma=sides, black_C=black_C)
 
 
 def _probability_of(predict: Predict, target_B: Tensor) -> Callable[[Tensor], Tensor]:

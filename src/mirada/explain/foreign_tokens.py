@@ -129,6 +129,17 @@ def _patch_size(model: nn.Module) -> tuple[int, int]:
     raise MiradaError(f"{type(model).__name__} does not tell its patch size: {ADVICE}")
 
 
+def square_patch(model: nn.Module) -> int | None:
+    """The side of a patch in pixels, where the model tells it and it is a square."""
+    inner = getattr(model, "timm_model", model)
+    size = getattr(getattr(inner, "patch_embed", None), "patch_size", None)
+    try:
+        height, width = size if isinstance(size, tuple) else _patch_size(inner)
+    except MiradaError:
+        return None
+    return int(height) if height == width else None
+
+
 def _num_extra(model: nn.Module) -> int:
     declared = getattr(model, "num_prefix_tokens", None)
     if isinstance(declared, int):

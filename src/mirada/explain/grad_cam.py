@@ -20,7 +20,7 @@ from mirada.core import record
 from mirada.errors import MiradaError
 from mirada.explain.looks import Tokens
 from mirada.explain.seen import input_of
-from mirada.explain.trace import Score, require_eval
+from mirada.explain.trace import Score, require_eval, require_gradients
 from mirada.explain.walk import Relevance
 
 
@@ -40,6 +40,7 @@ def _tokens_and_gradient(
     model: nn.Module, inputs: tuple, module: nn.Module, score: Score
 ) -> tuple[Tensor, Tensor, Tokens]:
     require_eval(model)
+    require_gradients()
     # One row of weights is recorded for the places of the tokens; the kernels run as always.
     with torch.enable_grad(), record(model, queries=[0]) as maps, input_of(module) as seen:
         # A model whose parameters are frozen has a gradient from its input on.

@@ -5,6 +5,7 @@ Shape letters: B batch, H and W pixels, R rows and C columns of cells, N tokens.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -72,6 +73,10 @@ def explain_images(
     known = method_named(method)
     if method not in ("integrated_gradients", "occlusion"):
         require_attention(model)
+    if at is not None and method not in ("attention", "rollout"):
+        raise MiradaError(
+            f"{method} explains the answer, not what the token at {at} has seen: use attention or rollout"
+        )
     # ImageGPT gives nats per pixel: what makes an image likely is asked.
     asked = _Asked(model, images_BCHW, Asking(target, -1.0 if isinstance(model, ImageGPT) else 1.0), at)
     if known.follow is not None or method == "attention":
@@ -98,6 +103,8 @@ class _Asked:
         found = trace(self.model, self.images_BCHW, score=self.asking.score if method.needs_gradient else None)
         self.asking.about(found.output)
         looks = found.looks
+        if self.at is not None and layer == -1:  # a query that pools is no patch
+            looks = looks[: 1 + max((n for n, look in enumerate(looks) if len(look.queries) > 1), default=0)]
         if method.follow is None:
             look = look_named(looks, layer)
             seen = raw_attention(look, self._start(look.queries), head)
@@ -107,7 +114,7 @@ class _Asked:
         return method.follow(looks, self._start(looks[-1].queries))
 
     def _start(self, tokens: Tokens) -> Tensor:
-        share_N = readers(self.model, tokens) if self.at is None else one_reader(tokens, self.at)
+        share_N = readers(self.model, tokens) if self.at is None else one_reader(self._placed(tokens), self.at)
         return share_N.to(self.images_BCHW).expand(len(self.images_BCHW), 1, -1)
 
     def first_rows(self) -> list[Recorded]:
@@ -121,14 +128,18 @@ class _Asked:
         if isinstance(self.model, ImageGPT):  # token n stands for pixel n − 1, after one that starts the image
             values_BN = values_BN.roll(-1, 1)
             values_BN[:, -1] = 0
-        size = tokens.size
-        if len(size) == 1 and hasattr(self.model, "grid"):
-            grid = self.model.grid(self.images_BCHW)  # type: ignore[operator]
-            size = tuple(grid) if grid[0] * grid[1] == size[0] else size
+        size = self._placed(tokens).size
         if len(size) == 1:
             raise MiradaError(f"{size[0]} tokens of {type(self.model).__name__} do not say where they lie in the image")
         cells = self._cells(size) if len(size) == 2 else None
         return ExplainedImages(values_BN.unflatten(1, size).float(), cells, self.asking.target_B, method)
+
+    def _placed(self, tokens: Tokens) -> Tokens:
+        """A line of as many tokens as the model's grid has, on that grid."""
+        if len(tokens.size) == 1 and hasattr(self.model, "grid"):
+            grid = tuple(self.model.grid(self.images_BCHW))  # type: ignore[operator]
+            return Tokens(grid, tokens.num_extra) if math.prod(grid) == tokens.size[0] else tokens
+        return tokens
 
     def by_pixels(self, method: Method, baseline: str | None) -> ExplainedImages:
         if self.images_BCHW.ndim != 4:

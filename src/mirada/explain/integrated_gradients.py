@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from mirada.errors import MiradaError
+from mirada.explain.trace import require_gradients
 
 
 def integrated_gradients(
@@ -21,6 +22,7 @@ def integrated_gradients(
     """φ of the shape of the inputs; `score` gives one number per sample."""
     if steps < 1:
         raise MiradaError(f"steps={steps}: integrated gradients need at least 1")
+    require_gradients()
     difference = inputs - baseline
     total = torch.zeros_like(inputs)
     for step in range(steps):

@@ -20,7 +20,7 @@ from mirada.core import record
 from mirada.errors import MiradaError
 from mirada.explain.looks import Tokens
 from mirada.explain.seen import outputs_of
-from mirada.explain.trace import Score, require_eval
+from mirada.explain.trace import Score, require_eval, require_gradients
 from mirada.explain.walk import Relevance
 
 ReadOut = Callable[[Tensor], Any]  # from tokens (B, N, D) what the model would answer
@@ -36,6 +36,7 @@ def legrad(
 ) -> Relevance:
     """(B, 1, M), or with `per_layer` (B, L, M): one row for each layer, whose mean is the map."""
     require_eval(model)
+    require_gradients()
     with torch.enable_grad():
         with record(model, mode="differentiate") as maps, outputs_of(layers, lambda: len(maps.in_order)) as seen:
             output = model(*inputs)

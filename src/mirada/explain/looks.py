@@ -32,6 +32,9 @@ class Tokens:
 
     @classmethod
     def at(cls, places: Places) -> Tokens:
+        """Of tokens that fill a lattice, that lattice without padding; of others a line."""
+        if places.unpadded is not None:
+            return cls(places.unpadded, places.num_extra)
         if len(places) == places.num_extra + math.prod(places.size):
             return cls(places.size, places.num_extra)
         return cls((len(places) - places.num_extra,), places.num_extra)

@@ -14,7 +14,8 @@ from torch import Tensor
 
 from mirada.explain.cells import Cells
 
-IMAGES_AT_ONCE = 64
+MOST_PIXELS = 2**20  # that are looked at together
+MOST_IMAGES = 64
 
 
 @torch.no_grad()
@@ -24,10 +25,11 @@ def occlusion(score: Callable[[Tensor, Tensor], Tensor], images_BCHW: Tensor, ba
     whole_B = score(images_BCHW, own_B)
     cell_HW = cells.of_pixels(images_BCHW.device)
     number_BP = torch.arange(cells.count, device=images_BCHW.device).expand(len(images_BCHW), -1)
+    at_once = max(1, min(MOST_IMAGES, MOST_PIXELS // cell_HW.numel()))
     left = []
     for index, number in zip(
-        own_B[:, None].expand_as(number_BP).flatten().split(IMAGES_AT_ONCE),
-        number_BP.flatten().split(IMAGES_AT_ONCE),
+        own_B[:, None].expand_as(number_BP).flatten().split(at_once),
+        number_BP.flatten().split(at_once),
         strict=True,
     ):
         covered = (cell_HW == number[:, None, None])[:, None]

@@ -31,7 +31,11 @@ def readers(model: nn.Module, tokens: Tokens) -> Tensor:
 
 def one_reader(tokens: Tokens, at: tuple[int, ...]) -> Tensor:
     """(N,) all of it for the token at this row and column."""
-    if len(at) != len(tokens.size) or not all(0 <= place < num for place, num in zip(at, tokens.size, strict=True)):
+    if (
+        not isinstance(at, tuple)
+        or len(at) != len(tokens.size)
+        or not all(0 <= place < num for place, num in zip(at, tokens.size, strict=True))
+    ):
         raise MiradaError(f"no token is at {at}: there are {' × '.join(map(str, tokens.size))}, from 0")
     number = 0
     for place, num in zip(at, tokens.size, strict=True):

@@ -75,7 +75,7 @@ def question_of(outputs: Any, target: Tensor | int | None) -> Question:
     if target is None:
         target_B = named if outputs.ndim == 2 else _most_named(named, num_classes)
     else:
-        target_B = torch.as_tensor(target, device=outputs.device).expand(batch)
+        target_B = _given(target, batch, num_classes).to(outputs.device)
     if target_B.is_floating_point() or not ((target_B >= 0) & (target_B < num_classes)).all():
         raise MiradaError(f"target={target}: must be classes from 0 to {num_classes - 1}, one or {batch} of them")
     if outputs.ndim == 2:
@@ -85,6 +85,15 @@ def question_of(outputs: Any, target: Tensor | int | None) -> Question:
     nobody = ~is_named.flatten(1).any(1)
     is_named[nobody] = True
     return Question(target_B, is_named.to(outputs))
+
+
+def _given(target: Any, batch: int, num_classes: int) -> Tensor:
+    try:
+        return torch.as_tensor(target).expand(batch)
+    except (TypeError, ValueError, RuntimeError):
+        raise MiradaError(
+            f"target={target!r}: must be classes from 0 to {num_classes - 1}, one or {batch} of them"
+        ) from None
 
 
 def _most_named(named_BHW: Tensor, num_classes: int) -> Tensor:

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from mirada.core import record
+from mirada.core import Places, record
 from mirada.core.record import Maps, Recorded
 from mirada.errors import MiradaError
 from mirada.explain.looks import Kind, Look, Tokens
@@ -38,6 +38,8 @@ def looks_of(model: nn.Module, *inputs: Any, score: Score | None = None) -> list
 def trace(model: nn.Module, *inputs: Any, score: Score | None = None) -> Trace:
     """Run model(*inputs) once. Without a `score` outputs are those of a plain run, to the bit."""
     require_eval(model)
+    if score is not None:
+        require_gradients()
     if score is None:
         with torch.inference_mode(), record(model) as maps:
             output = model(*inputs)
@@ -60,6 +62,12 @@ def require_eval(model: nn.Module) -> None:
         raise MiradaError(
             f"{type(model).__name__} is in training mode, where dropout makes every run another one: call model.eval()"
         )
+
+
+def require_gradients() -> None:
+    """Inside torch.inference_mode() there are none to be had."""
+    if torch.is_inference_mode_enabled():
+        raise MiradaError("torch.inference_mode() is on, and this method needs gradients: call it outside")
 
 
 def _looks(model: nn.Module, maps: Maps) -> list[Look]:
@@ -93,8 +101,11 @@ def _kinds(model: nn.Module) -> Callable[[str], Kind]:
 
 
 def _matrix(recorded: Recorded, weights: Tensor) -> Tensor:
-    """(B, H, N, M), also where there is one weight per edge."""
+    """(B, H, N, M), also where there is one weight per edge; without padding."""
     if recorded.edge_2E is None:
+        for dim, places in ((2, recorded.queries), (3, recorded.keys)):
+            if places.unpadded is not None:
+                weights = weights.index_select(dim, _real(places))
         return weights
     size = len(recorded.queries), len(recorded.keys)
     if weights.shape[0] * weights.shape[1] * size[0] * size[1] > MAX_DENSE:
@@ -105,3 +116,11 @@ def _matrix(recorded: Recorded, weights: Tensor) -> Tensor:
     flat_BHE = weights.new_zeros(*weights.shape[:2], size[0] * size[1])
     spot_E = (i_E * size[1] + j_E).expand(weights.shape)
     return flat_BHE.scatter_add(-1, spot_E, weights).unflatten(-1, size)
+
+
+def _real(places: Places) -> Tensor:
+    """The rows of tokens that are no padding."""
+    assert places.unpadded is not None
+    inside_N = (places.coords_NA < torch.tensor(places.unpadded, device=places.coords_NA.device)).all(-1)
+    extra = torch.arange(places.num_extra, device=inside_N.device)
+    return torch.cat([extra, places.num_extra + inside_N.nonzero()[:, 0]])

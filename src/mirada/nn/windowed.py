@@ -6,6 +6,7 @@ Shape letters: B batch, N tokens, D model dim.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -54,9 +55,10 @@ class WindowedAttention(nn.Module):
         if padded != grid:
             x = F.pad(x_BND.unflatten(1, grid), (0, 0, 0, padded[1] - grid[1], 0, padded[0] - grid[0]))
             x_BND = x.flatten(1, 2)
-        out_BND = self.attention(x_BND, places=plane(*padded, device=x_BND.device), neighbours=windows)
+        places = plane(*padded, device=x_BND.device)
         if padded == grid:
-            return out_BND
+            return self.attention(x_BND, places=places, neighbours=windows)
+        out_BND = self.attention(x_BND, places=replace(places, unpadded=grid), neighbours=windows)
         return out_BND.unflatten(1, padded)[:, : grid[0], : grid[1]].flatten(1, 2)
 
     def extra_repr(self) -> str:

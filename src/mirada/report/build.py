@@ -100,7 +100,13 @@ def _write_bytes(path: Path, content: bytes) -> None:
 def _pictures(run: Contents) -> dict:
     """Images of the run, or the sentence that says why there are none."""
     page: dict = {"mistakes": [], "examples": [], "attention": None, "relevance": None, "heads": None}
-    page |= {"montages": [], "no_pictures": None, "no_attention": None, "colour_bar": picture_uri(colour_bar())}
+    page |= {
+        "montages": [],
+        "no_pictures": None,
+        "no_attention": None,
+        "no_relevance": None,
+        "colour_bar": picture_uri(colour_bar()),
+    }
     if not run.predictions:
         reason = "There are no predictions of held-out images in this run."
         return page | {"no_pictures": reason, "no_attention": reason}
@@ -117,10 +123,11 @@ def _pictures(run: Contents) -> dict:
     try:
         images = shown_images(run, drawn, reader)
         page["attention"] = attention_pictures(images)
-        page["relevance"] = relevance_pictures(run, images)
         page["heads"] = heads_section(images.model, images.inputs)
+        page["relevance"] = relevance_pictures(run, images)
     except MiradaError as error:
-        page["no_attention"] = f"No attention is shown: {str(error).rstrip('.')}."
+        reason = f"No attention is shown: {str(error).rstrip('.')}."
+        page["no_relevance" if page["attention"] else "no_attention"] = reason
     for name in ("attention", "relevance"):
         if page[name]:
             page["montages"].append(montage(name, _side_by_side(page[name].overlays, name)))

@@ -5,15 +5,15 @@ Shape letters: B batch, R rows and C columns of cells.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import torch
+from scipy import stats
 from torch import Tensor
 
-from mirada.errors import MiradaError
-from mirada.explain.cells import Cells
-from mirada.explain.faithfulness import deletion, insertion
+from mirada.explain.faithfulness import Curve, deletion, insertion
 from mirada.explain.image import ExplainedImages, explain_images
 from mirada.explain.methods import DEFAULT
 from mirada.explain.references import random_map
@@ -21,24 +21,38 @@ from mirada.report.attention import Overlay, Shown, overlay
 from mirada.report.contents import Contents
 from mirada.tasks.image import probabilities_of, saved_task
 
+NUM_RANDOM = 5  # orders that stand for chance
+Measure = Callable[..., Curve]
+
 
 @dataclass(frozen=True)
 class Trust:
-    """Mean areas over the images shown, of the map and of a random order."""
+    """Areas of the map and of random orders, one for each image shown."""
 
-    insertion: float
-    random_insertion: float
-    deletion: float
-    random_deletion: float
+    insertion_B: np.ndarray
+    random_insertion_B: np.ndarray
+    deletion_B: np.ndarray
+    random_deletion_B: np.ndarray
 
     @property
     def verdict(self) -> str:
-        better = self.insertion > self.random_insertion, self.deletion < self.random_deletion
+        better = (
+            _is_above_chance(self.insertion_B - self.random_insertion_B),
+            _is_above_chance(self.random_deletion_B - self.deletion_B),
+        )
         if all(better):
             return "Both are better than chance: the answers depend on what is coloured."
         if any(better):
-            return "One of them is no better than chance: take the pictures with care."
-        return "Neither is better than chance: do not rely on these pictures."
+            return "One of them is not clearly better than chance: take the pictures with care."
+        return "Neither is clearly better than chance: do not rely on these pictures."
+
+
+def _is_above_chance(gain_B: np.ndarray) -> bool:
+    """Whether the 95 % interval of the mean gain (Student's t) lies above zero."""
+    if len(gain_B) < 2:
+        return False
+    error = gain_B.std(ddof=1) / len(gain_B) ** 0.5
+    return bool(gain_B.mean() > stats.t.ppf(0.975, len(gain_B) - 1) * error)
 
 
 @dataclass(frozen=True)
@@ -50,14 +64,10 @@ class RelevancePictures:
     trust: Trust | None
 
 
-def relevance_pictures(run: Contents, images: Shown) -> RelevancePictures | None:
-    """By the default method; None where it is not defined for the model."""
-    try:
-        explained = explain_images(images.model.eval(), images.inputs, method=DEFAULT)
-    except MiradaError:
-        return None
-    if explained.cells is None:
-        return None
+def relevance_pictures(run: Contents, images: Shown) -> RelevancePictures:
+    """By the default method; raises a MiradaError that says why, where it is not defined for the model."""
+    explained = explain_images(images.model.eval(), images.inputs, method=DEFAULT)
+    assert explained.cells is not None, "images are no volumes"
     relevance = explained.relevance_BRC.double().numpy()
     overlays = []
     for tile, values in zip(images.tiles, relevance, strict=True):
@@ -78,12 +88,14 @@ def _trust(run: Contents, images: Shown, explained: ExplainedImages) -> Trust | 
         with torch.inference_mode():
             return shares(images.model(shown_BCHW).float())
 
-    def area(measure, order: Tensor, cells: Cells | None) -> float:
-        curve = measure(predict, images.inputs, order, explained.target_B, baseline="blur", cells=cells)
-        return float(curve.area_B.mean())
+    def areas(measure: Measure, order: Tensor) -> np.ndarray:
+        given = {"baseline": "blur", "cells": explained.cells}
+        return measure(predict, images.inputs, order, explained.target_B, **given).area_B.double().numpy()
 
     relevance = explained.relevance_BRC
-    random = random_map(len(relevance), (relevance.shape[1], relevance.shape[2])).to(relevance)
-    return Trust(
-        *(area(measure, order, explained.cells) for measure in (insertion, deletion) for order in (relevance, random))
-    )
+    grid = relevance.shape[1], relevance.shape[2]
+    random = [random_map(len(relevance), grid, seed=seed).to(relevance) for seed in range(NUM_RANDOM)]
+    by_chance = {
+        measure: np.mean([areas(measure, order) for order in random], axis=0) for measure in (insertion, deletion)
+    }
+    return Trust(areas(insertion, relevance), by_chance[insertion], areas(deletion, relevance), by_chance[deletion])

@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from torch import nn
+from torch import Tensor, nn
 
 from mirada.errors import MiradaError
+from mirada.explain.foreign_reading import Rows
+from mirada.explain.looks import Tokens
 from mirada.explain.methods import DEFAULT, METHODS, method_named
 from mirada.report.explained import ExplainedImage, Item, explained_page, rows_only, save_png
 from mirada.train.files import write_atomically, write_json, write_text
@@ -22,6 +24,7 @@ from mirada.verbs.load import Trained, load
 Progress = Callable[[int, int], None]
 SHOWN = (DEFAULT, "rollout", "attention")
 MAX_WEIGHTS = 6 * 2**20  # of one input, on a page: those of a ViT-B at 224 px
+FOLLOWING = ("rollout", "attention")  # what can follow one patch
 WHERE_INSTEAD = {
     "graph": "what its nodes look at is in the report; mirada.explain.graph.explain_node explains one",
     "plots": "what places look at is in the report; mirada.explain.chips.explain_chips explains some",
@@ -38,6 +41,7 @@ class Options:
     head: int | None = None
     at: tuple[int, ...] | None = None
     faithfulness: bool = True
+    may_skip: bool = False  # nobody asked for these methods by name: what is not defined for the model is left out
 
 
 @dataclass(frozen=True)
@@ -47,7 +51,8 @@ class Explanations:
     items: Sequence[Item]
     title: str
     command: str = ""
-    failures: list[str] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)  # inputs that could not be explained
+    notes: list[str] = field(default_factory=list)  # methods that were left out, and why
 
     def __len__(self) -> int:
         return len(self.items)
@@ -57,11 +62,13 @@ class Explanations:
 
     def page(self) -> str:
         """One HTML page without anything from outside; with some rows of the weights, where they are too many."""
-        return explained_page([_fitting(item) for item in self.items], self.title, self.command)
+        return explained_page(list(self.items), self.title, self.command)
 
     def save(self, folder: str | Path) -> list[Path]:
         """explain.html, a PNG for every input, and explain.json with the numbers of the maps."""
         folder = Path(folder)
+        if folder.exists() and not folder.is_dir():
+            raise MiradaError(f"{folder}: is a file, expected a folder to write to; give another name.")
         folder.mkdir(parents=True, exist_ok=True)
         files = []
         for name, item in zip(_file_names(self.items), self.items, strict=True):
@@ -87,6 +94,8 @@ def explain(
     faithfulness: bool = True,
     device: str = "auto",
     progress: Progress | None = None,
+    tokens: Tokens | None = None,
+    reads: Rows | None = None,
 ) -> Any:
     """Of a run: `Explanations` of images (paths, arrays) or texts. Of any torch model: relevance as tensors.
 
@@ -94,27 +103,45 @@ def explain(
     target         the class to explain, by name or number (None: the one that the model names)
     layer, head    of the method "attention": by number or name; None for the mean of all heads
     at             (row, column) of a token of an image, whose sight is followed; of a text, the token to explain
-    faithfulness   whether to measure how far the answer depends on what a map points at
+    faithfulness   of classes of images: whether to measure how far the answer depends on what a map points at
+    tokens, reads  of models of others that do not tell: how their tokens lie, and which give the answer ("first", …)
     """
     if isinstance(model, nn.Module):
         from mirada.explain.any_model import explain_model
 
-        name = method if isinstance(method, str) else (method or [DEFAULT])[0]
-        return explain_model(model, inputs, method=name, target=target, layer=layer, head=head, at=at)
+        names = [DEFAULT] if method is None else [method] if isinstance(method, str) else list(method)
+        if len(names) != 1:
+            raise MiradaError(f"method={method!r}: of a torch model one method at a time is explained; give one name")
+        return explain_model(
+            model, inputs, method=names[0], target=target, layer=layer, head=head, at=at, tokens=tokens, reads=reads
+        )
     trained = model if isinstance(model, Trained) else load(model, device=device)
     trained.model.eval()
     kind = trained.data.get("inputs", "image")
     if kind in WHERE_INSTEAD:
         raise MiradaError(f"{trained.folder.path}: this model was trained on {kind}; {WHERE_INSTEAD[kind]}.")
+    if isinstance(inputs, Tensor):
+        raise MiradaError(
+            "a run is explained on images (paths, uint8 arrays) or texts; tensors are for its model: "
+            "mirada.explain(mirada.load(run).model, tensor)."
+        )
     place = (at,) if isinstance(at, int) else at
-    options = Options(methods_named(method), target, layer, head, place, faithfulness)
-    items, failures = _of_kind(kind)(trained, inputs, options, progress)
+    methods = methods_named(method)
+    if place is not None and method is None and kind not in ("text", "pairs"):
+        methods = tuple(name for name in methods if name in FOLLOWING)
+    plain = layer == -1 and head is None and place is None
+    options = Options(methods, target, layer, head, place, faithfulness, plain and method in (None, "all", ["all"]))
+    items, failures, notes = _of_kind(kind)(trained, inputs, options, progress)
     if not items:
         raise MiradaError(failures[0] if failures else "nothing is given to explain; give at least one input.")
-    return Explanations(items, f"What {trained.folder.path.name} looks at", _command(trained, options), failures)
+    title = f"What {trained.folder.path.name} looks at"
+    return Explanations(items, title, _command(trained, options), failures, notes)
 
 
-def _of_kind(kind: str) -> Callable[[Trained, Any, Options, Progress | None], tuple[Sequence[Item], list[str]]]:
+Explained = tuple[Sequence[Item], list[str], list[str]]  # what was explained, what could not be, what was left out
+
+
+def _of_kind(kind: str) -> Callable[[Trained, Any, Options, Progress | None], Explained]:
     if kind in ("text", "pairs"):
         from mirada.verbs.explained.texts import explain_texts
 
@@ -130,6 +157,8 @@ def methods_named(method: str | Sequence[str] | None) -> tuple[str, ...]:
     names = [method] if isinstance(method, str) else list(method)
     if names == ["all"]:
         return tuple(METHODS)
+    if not names:
+        raise MiradaError(f"no method is named: give one of {', '.join(METHODS)}, or all.")
     return tuple(dict.fromkeys(method_named(name).name for name in names))
 
 
@@ -147,7 +176,8 @@ def _command(trained: Trained, options: Options) -> str:
     return shlex.join(words)
 
 
-def _fitting(item: Item) -> Item:
+def fitting(item: Item) -> Item:
+    """With some rows of the weights, where all of them are too many."""
     return rows_only(item) if sum(layer.weights_HNM.size for layer in item.layers) > MAX_WEIGHTS else item
 
 

@@ -13,7 +13,6 @@ from torch import Tensor
 
 from mirada.core import attention_layers
 from mirada.errors import MiradaError, nearest
-from mirada.explain.cells import Cells
 from mirada.explain.erasing import Baseline, erased
 from mirada.explain.faithfulness import Curve, deletion, insertion
 from mirada.explain.image import ExplainedImages
@@ -23,62 +22,80 @@ from mirada.explain.trace import trace
 from mirada.report.explained import ExplainedImage, Layer, Map, Strip
 from mirada.report.held_out import displayable
 from mirada.tasks.image import probabilities_of
-from mirada.verbs.explain import SHOWN, Options, Progress
+from mirada.verbs.explain import SHOWN, Options, Progress, fitting
 from mirada.verbs.images import named_images, read_or_reason
 from mirada.verbs.load import Trained
 
 BASELINE: Baseline = "blur"
+BLUR = 8  # of a side is σ
 NUM_ANSWERS = 5
 
 
 def explain_images(
     trained: Trained, images: object, options: Options, progress: Progress | None
-) -> tuple[list[ExplainedImage], list[str]]:
+) -> tuple[list[ExplainedImage], list[str], list[str]]:
     """One after the other, as weights of all layers are kept; an image that cannot be read does not stop the others."""
     named = named_images(images)
-    items, failures = [], []
+    items: list[ExplainedImage] = []
+    failures: list[str] = []
+    notes: list[str] = []
     for number, image in enumerate(named):
         pixels = read_or_reason(image, trained.target)
         if isinstance(pixels, str):
             failures.append(pixels)
         else:
-            items.append(_explained(trained, image.name, pixels, options))
+            items.append(_explained(trained, image.name, pixels, options, notes))
         if progress is not None:
             progress(number + 1, len(named))
-    return items, failures
+    return items, failures, list(dict.fromkeys(notes))
 
 
-def _explained(trained: Trained, name: str, pixels_CHW: np.ndarray, options: Options) -> ExplainedImage:
+def _explained(
+    trained: Trained, name: str, pixels_CHW: np.ndarray, options: Options, notes: list[str]
+) -> ExplainedImage:
     images = trained.normalisation.apply(torch.from_numpy(np.stack([pixels_CHW]))).to(trained.device)
     target = class_number(trained, options.target)
-    maps, explained = [], None
-    for method in _possible(trained, options):
-        explained = by_method(
-            trained.model,
-            images,
-            method=method,
-            target=target,
-            layer=options.layer,
-            head=options.head,
-            at=options.at,
-        )
-        maps.append(_map(trained, images, explained, options))
-    assert explained is not None and explained.cells is not None
+    if target is None and trained.data["task"] == "regression" and len(trained.data["target_names"]) > 1:
+        target = 0  # values have no order among them
+    found = []
+    for method in _methods(trained, options):
+        try:
+            found.append(
+                by_method(
+                    trained.model,
+                    images,
+                    method=method,
+                    target=target,
+                    layer=options.layer,
+                    head=options.head,
+                    at=options.at,
+                )
+            )
+        except MiradaError as error:
+            if not options.may_skip:
+                raise
+            notes.append(f"{method} is left out: {error}")
+    if not found:
+        raise MiradaError(notes[-1])
+    finest = max((one.cells for one in found if one.cells is not None), key=lambda cells: cells.count)
     with torch.inference_mode():
         outputs = trained.model(images).float().cpu()
-    return ExplainedImage(
+    item = ExplainedImage(
         name,
         displayable(pixels_CHW.transpose(1, 2, 0)),
         _answers(trained, outputs),
-        _asked(trained, explained.target_B, outputs),
-        maps,
+        _asked(trained, found[0].target_B, outputs),
+        [_map(trained, images, one, options) for one in found],
         _layers(trained, images),
-        (float(explained.cells.height), float(explained.cells.width)),
+        (float(finest.height), float(finest.width)),
     )
+    shown = fitting(item)
+    assert isinstance(shown, ExplainedImage)
+    return shown
 
 
-def _possible(trained: Trained, options: Options) -> list[str]:
-    """Those that are defined for this model; if that is none, why not."""
+def _methods(trained: Trained, options: Options) -> list[str]:
+    """Where nobody chose, what is there for a model without attention, too."""
     if attention_layers(trained.model) or options.methods != SHOWN:
         return list(options.methods)
     return ["integrated_gradients", "occlusion"]
@@ -120,8 +137,12 @@ def _strip(trained: Trained, images: Tensor, explained: ExplainedImages, probabi
     relevance = explained.relevance_BRC
     random = random_map(len(images), (relevance.shape[1], relevance.shape[2])).to(relevance)
 
+    sigma = min(images.shape[-2:]) / BLUR  # the same for maps on all grids, so that they can be compared
+
     def measured(measure: Any, order: Tensor) -> Curve:
-        return measure(predict, images, order, explained.target_B, baseline=BASELINE, cells=explained.cells)
+        return measure(
+            predict, images, order, explained.target_B, baseline=BASELINE, cells=explained.cells, sigma=sigma
+        )
 
     curves = {
         "deletion": measured(deletion, relevance),
@@ -134,15 +155,14 @@ def _strip(trained: Trained, images: Tensor, explained: ExplainedImages, probabi
     return Strip(
         fractions=curves["deletion"].shares_S.numpy(),
         baseline=BASELINE,
-        baseline_HWC=_blurred_picture(trained, images, explained.cells),
+        baseline_HWC=_blurred_picture(trained, images, sigma),
         **numbers,
     )
 
 
-def _blurred_picture(trained: Trained, images: Tensor, cells: Cells | None) -> np.ndarray:
+def _blurred_picture(trained: Trained, images: Tensor, sigma: float) -> np.ndarray:
     """What stands in the place of patches that are taken away, as a picture."""
-    assert cells is not None
-    blank = trained.normalisation.undo(erased(images, BASELINE, sigma=(cells.height, cells.width)))
+    blank = trained.normalisation.undo(erased(images, BASELINE, sigma=(sigma, sigma)))
     return displayable((255 * blank[0]).round().byte().cpu().numpy().transpose(1, 2, 0))
 
 

@@ -17,7 +17,7 @@ from mirada.explain.text import ExplainedTokens, explain_pairs, explain_tokens
 from mirada.explain.trace import trace
 from mirada.report.explained import ExplainedText, Layer, TokenMap
 from mirada.tasks.filling import BLANK
-from mirada.verbs.explain import SHOWN, Options, Progress
+from mirada.verbs.explain import Options, Progress
 from mirada.verbs.explained.images import class_number
 from mirada.verbs.load import Trained
 from mirada.verbs.text.lines import texts_of
@@ -41,48 +41,52 @@ class _Read:
 
 def explain_texts(
     trained: Trained, texts: object, options: Options, progress: Progress | None
-) -> tuple[list[ExplainedText], list[str]]:
+) -> tuple[list[ExplainedText], list[str], list[str]]:
     assert isinstance(trained, TrainedText)
     read = READING.get(trained.does)
     if read is None:
         raise MiradaError(
             f"{trained.folder.path}: has vectors of words and no attention, so there is nothing to explain."
         )
-    items, failures = [], []
+    items: list[ExplainedText] = []
+    failures: list[str] = []
+    notes: list[str] = []
     given = texts_of(texts)
     for number, text in enumerate(given):
         try:
-            items.append(_explained(trained, text, read(trained, text, options), options))
+            items.append(_explained(trained, text, read(trained, text, options), options, notes))
         except MiradaError as error:
             if len(given) == 1:
                 raise
             failures.append(f"{text[:60]!r}: {error}")
         if progress is not None:
             progress(number + 1, len(given))
-    return items, failures
+    return items, failures, list(dict.fromkeys(notes))
 
 
-def _explained(trained: TrainedText, text: str, read: _Read, options: Options) -> ExplainedText:
-    maps, reasons = [], []
+def _explained(trained: TrainedText, text: str, read: _Read, options: Options, notes: list[str]) -> ExplainedText:
+    maps = []
     for method in options.methods:
         try:
             found = read.by_method(method)
         except MiradaError as error:
-            reasons.append(error)
+            if not options.may_skip:
+                raise
+            notes.append(f"{method} is left out: {error}")
             continue
         known = found.method
         written_N = None if found.written_BN is None else found.written_BN[0].float().cpu().numpy()
         relevance_N = found.relevance_BN[0].float().cpu().numpy()
         maps.append(TokenMap(known.name, known.title, known.is_not, relevance_N, known.cost, of_target_N=written_N))
-    # A method that was asked for by name is not left out in silence.
-    if reasons and (options.methods != SHOWN or not maps):
-        raise reasons[0]
-    return ExplainedText(
-        text, read.tokens, read.source_tokens, read.answers, read.target, maps, _layers(trained, read.inputs)
-    )
+    if not maps:
+        raise MiradaError(notes[-1])
+    layers = _layers(trained, read.inputs)
+    return ExplainedText(text, read.tokens, read.source_tokens, read.answers, read.target, maps, layers)
 
 
 def _classified(trained: TrainedText, text: str, options: Options) -> _Read:
+    if options.at is not None:
+        raise MiradaError("--at chooses a token that is written, and this model tells classes of texts; leave it out.")
     tokeniser = trained.tokeniser
     tokens = tokeniser.encode(text)[: int(trained.data["max_length"]) - 2]
     token_1N = torch.tensor([[tokeniser.start, *tokens, tokeniser.end]], device=trained.device)
@@ -214,6 +218,8 @@ def _asked(
         raise MiradaError(
             f"target {options.target!r}: is {len(tokens)} tokens of this model, expected one; give a piece."
         )
+    if tokens[0] == tokeniser.unknown:
+        raise MiradaError(f"target {options.target!r}: is no token that this model knows; give another word.")
     return tokens[0], answers
 
 
