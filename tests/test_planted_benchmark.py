@@ -151,6 +151,7 @@ def lines_of(path: Path) -> list[dict]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
+@pytest.mark.long
 def test_it_is_tried_out_and_not_done_twice(places, capsys):
     run = partial(planted.main, ["--try", "1", "--seeds", "1", "--at-once", "1"])
     run()

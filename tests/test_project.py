@@ -29,6 +29,7 @@ ATTENTION = {
 # ... but for these: "file:function" or, for the whole file, "file:*". A softmax over class logits is listed here.
 MAY_NAME_ATTENTION = {
     "explain/capture.py:*",  # taking weights out of foreign models
+    "explain/any_model.py:_arguments",  # knows one by its class
     "tasks/single_label.py:probabilities",  # of classes, not of keys
     "tasks/segment.py:probabilities",
 }

@@ -63,9 +63,8 @@ def anatomy_section(anatomy: Anatomy, against: str | None = None) -> dict:
 def heads_section(model: nn.Module, inputs: Tensor) -> dict:
     """How far and how widely heads look, for the report of a run: part of `anatomy_section`."""
     found = anatomy_of(model.eval(), inputs)
-    drawings = [distance_drawing(found), entropy_drawing(found)]
     return {
-        "drawings": [drawing for drawing in drawings if drawing is not None],
+        "drawing": distance_drawing(found) or entropy_drawing(found),
         "rows": layer_rows(found),
         "unit": found.unit,
         "num_inputs": found.num_inputs,

@@ -128,15 +128,16 @@ def _pictures(run: Contents) -> dict:
     except MiradaError as error:
         reason = f"No attention is shown: {str(error).rstrip('.')}."
         page["no_relevance" if page["attention"] else "no_attention"] = reason
-    for name in ("attention", "relevance"):
-        if page[name]:
-            page["montages"].append(montage(name, _side_by_side(page[name].overlays, name)))
+    if page["attention"]:
+        page["montages"].append(montage("attention", _side_by_side(page["attention"].overlays)))
     return page
 
 
-def _side_by_side(overlays: list[Overlay], what: str) -> list[Tile]:
+def _side_by_side(overlays: list[Overlay]) -> list[Tile]:
     return [
-        tile for shown in overlays for tile in (shown.tile, Tile(shown.picture, shown.tile.name, (("", what),), None))
+        tile
+        for shown in overlays
+        for tile in (shown.tile, Tile(shown.picture, shown.tile.name, (("", "attention"),), None))
     ]
 
 

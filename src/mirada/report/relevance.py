@@ -21,7 +21,7 @@ from mirada.report.attention import Overlay, Shown, overlay
 from mirada.report.contents import Contents
 from mirada.tasks.image import probabilities_of, saved_task
 
-NUM_RANDOM = 5  # orders that stand for chance
+NUM_RANDOM = 3  # orders that stand for chance
 Measure = Callable[..., Curve]
 
 
