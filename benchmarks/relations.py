@@ -13,7 +13,6 @@ benchmarks/results/relations.json.
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
 from pathlib import Path
 
@@ -25,14 +24,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks import jobs
 from benchmarks.jobs import write_whole
 from benchmarks.relations_corpus import RELATIONS, Sentence, sentences
-from benchmarks.text_jobs import TextLines, runs_of
+from benchmarks.text_jobs import runs_of, told_of, trained_on
 from mirada.explain.relations import relation_scores
 from mirada.explain.trace import looks_of
 from mirada.tasks.intervals import wilson
 from mirada.train.files import read_json
 from mirada.train.folder import RunFolder
 from mirada.verbs.text.trained import text_run
-from mirada.verbs.train import resume, train
 
 MEASURED = {"lines": 12_000, "asked": 600}
 SETTINGS = (
@@ -60,25 +58,11 @@ def main(words: list[str] | None = None) -> None:
 
 
 def measure(folder: Path, results_file: Path, *, lines: int, asked: int, is_tried: bool) -> None:
-    """From where it stopped; another corpus or recipe is another run."""
     corpus = "".join(" ".join(made.words) + "\n" for made in sentences(lines, seed=0))
     settings = list(TRIED_SETTINGS if is_tried else SETTINGS)
-    recipe, written = {"settings": settings, "corpus": corpus}, folder / "recipe.json"
-    if written.exists() and read_json(written) != recipe:
-        shutil.rmtree(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "corpus.txt").write_text(corpus, "utf-8")
-    write_whole(written, recipe)
-    run = RunFolder(folder / "run")
-    if run.config.exists():
-        resume(run.path, watcher=TextLines("relations"))
-    else:
-        train(
-            folder / "corpus.txt", system="bert:tiny", settings=settings, out=run.path, watcher=TextLines("relations")
-        )
-    result = run.read_result()
-    kept = {name: result[name] for name in ("steps", "seconds_training", "num_parameters", "perplexity")}
-    write_whole(results_file, {**kept, "lines": lines, "asked": asked, "relations": _scored(run, asked)})
+    run = trained_on(folder, {"corpus.txt": corpus}, system="bert:tiny", settings=settings, title="relations")
+    kept = {"lines": lines, "asked": asked, "relations": _scored(run, asked)}
+    write_whole(results_file, {**told_of(run), **kept})
 
 
 def _scored(run: RunFolder, asked: int) -> list[dict]:

@@ -13,7 +13,6 @@ benchmarks/results/senses.json, the picture of the report to docs/images/senses.
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
 from pathlib import Path
 
@@ -22,11 +21,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks import jobs
 from benchmarks.jobs import ROOT, write_whole
 from benchmarks.senses_corpus import SENSES, WORD, corpus_and_senses
-from benchmarks.text_jobs import TextLines, runs_of
+from benchmarks.text_jobs import runs_of, told_of, trained_on
 from mirada.report.texts_fill import plane, sense_sentence
 from mirada.train.files import read_json
-from mirada.train.folder import RunFolder
-from mirada.verbs.train import resume, train
 
 MEASURED = {"lines": 12_000, "asked": 200, "system": "bert:tiny"}
 # A small model, more hidden words and words as tokens, among which a wrong one is as likely as a right one: the hidden
@@ -58,27 +55,13 @@ def main(words: list[str] | None = None) -> None:
 
 
 def measure(folder: Path, results_file: Path, *, lines: int, asked: int, system: str, is_tried: bool) -> None:
-    """From where it stopped; another corpus or recipe is another run."""
     corpus, senses = corpus_and_senses(lines, asked)
-    run = RunFolder(folder / "run")
     settings = [*(TRIED_SETTINGS if is_tried else SETTINGS), f"text.senses={folder / 'senses.tsv'}"]
-    recipe = {"system": system, "settings": settings, "corpus": corpus}
-    written = folder / "recipe.json"
-    if written.exists() and read_json(written) != recipe:
-        shutil.rmtree(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "corpus.txt").write_text(corpus, "utf-8")
-    (folder / "senses.tsv").write_text(senses, "utf-8")
-    write_whole(written, recipe)
-    watcher = TextLines("banco")
-    if run.config.exists():
-        resume(run.path, watcher=watcher)
-    else:
-        train(folder / "corpus.txt", system=system, settings=settings, out=run.path, watcher=watcher)
-    result = run.read_result()
-    kept = {name: result[name] for name in ("steps", "seconds_training", "num_parameters", "perplexity")}
-    kept |= {"lines": lines, "system": system, "chance": 1 / len(SENSES), "senses": result["senses"][WORD]}
-    write_whole(results_file, kept)
+    files = {"corpus.txt": corpus, "senses.tsv": senses}
+    run = trained_on(folder, files, system=system, settings=settings, title="banco")
+    found = run.read_result()["senses"][WORD]
+    kept = {"lines": lines, "system": system, "chance": 1 / len(SENSES), "senses": found}
+    write_whole(results_file, {**told_of(run), **kept})
 
 
 def draw_file(results_file: Path, images: Path) -> tuple[Path, str] | None:

@@ -243,3 +243,26 @@ def carry_out(make: Callable[[bool], Study], description: str | None, words: lis
     if not (args.table or args.calibrate):
         study.train_missing(args.minutes, args.seeds[:1] if args.is_tried else args.seeds, args.at_once)
     return study
+
+
+def trained_on(folder: Path, files: dict[str, str], *, system: str, settings: list[str], title: str) -> RunFolder:
+    """A run on folder/corpus.txt, from where it stopped; other files or another recipe are another run."""
+    recipe, written = {"system": system, "settings": settings, "files": files}, folder / "recipe.json"
+    if written.exists() and read_json(written) != recipe:
+        shutil.rmtree(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        (folder / name).write_text(text, "utf-8")
+    write_whole(written, recipe)
+    run = RunFolder(folder / "run")
+    if run.config.exists():
+        resume(run.path, watcher=TextLines(title))
+    else:
+        train(folder / "corpus.txt", system=system, settings=settings, out=run.path, watcher=TextLines(title))
+    return run
+
+
+def told_of(run: RunFolder) -> dict:
+    """What is kept of every such run."""
+    result = run.read_result()
+    return {name: result[name] for name in ("steps", "seconds_training", "num_parameters", "perplexity")}

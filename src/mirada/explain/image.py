@@ -13,10 +13,9 @@ import torch
 from torch import Tensor, nn
 
 from mirada.core import attention_layers, record
-from mirada.core.record import Recorded
 from mirada.errors import MiradaError
 from mirada.explain.cells import Cells, cells_of
-from mirada.explain.erasing import blurred
+from mirada.explain.erasing import Baseline, erased
 from mirada.explain.grad_cam import grad_cam, layer_cam
 from mirada.explain.integrated_gradients import integrated_gradients
 from mirada.explain.legrad import legrad
@@ -59,7 +58,7 @@ def explain_images(
     layer: int | str = -1,
     head: int | None = None,
     at: tuple[int, ...] | None = None,
-    baseline: str | None = None,
+    baseline: Baseline | None = None,
 ) -> ExplainedImages:
     """Explain the score of `target` (of the class that the model names, if None) for each of a batch of images.
 
@@ -117,12 +116,6 @@ class _Asked:
         share_N = readers(self.model, tokens) if self.at is None else one_reader(self._placed(tokens), self.at)
         return share_N.to(self.images_BCHW).expand(len(self.images_BCHW), 1, -1)
 
-    def first_rows(self) -> list[Recorded]:
-        """What ran, with one row of weights each: only the tokens are of interest."""
-        with torch.inference_mode(), record(self.model, queries=[0]) as maps:
-            self.model(self.images_BCHW[:1])
-        return maps.in_order
-
     def on_cells(self, method: Method, relevance: Relevance) -> ExplainedImages:
         values_BN, tokens = relevance.values_BRX[:, 0, relevance.tokens.num_extra :], relevance.tokens
         if isinstance(self.model, ImageGPT):  # token n stands for pixel n − 1, after one that starts the image
@@ -141,18 +134,18 @@ class _Asked:
             return Tokens(grid, tokens.num_extra) if math.prod(grid) == tokens.size[0] else tokens
         return tokens
 
-    def by_pixels(self, method: Method, baseline: str | None) -> ExplainedImages:
+    def by_pixels(self, method: Method, baseline: Baseline | None) -> ExplainedImages:
         if self.images_BCHW.ndim != 4:
             raise MiradaError(f"{method.name} is for images; for volumes use chefer or rollout")
         if isinstance(self.model, ImageGPT) and method.needs_gradient:
             raise MiradaError("ImageGPT reads colours of a palette, which have no gradient: use chefer or occlusion")
         with torch.no_grad():
             question = self.asking.about(self.model(self.images_BCHW))
-        default = "mean" if method.name == "integrated_gradients" else "blur"
+        default: Baseline = "mean" if method.name == "integrated_gradients" else "blur"
         cells = self._cells(self._grid())
         if method.name == "occlusion":
             cells = cells.coarser()
-        start_BCHW = baseline_of(self.images_BCHW, baseline or default, cells)
+        start_BCHW = erased(self.images_BCHW, baseline or default, sigma=(cells.height, cells.width))
         if method.name == "occlusion":
 
             def score(images_NCHW: Tensor, index_N: Tensor) -> Tensor:
@@ -167,7 +160,11 @@ class _Asked:
     def _grid(self) -> tuple[int, int]:
         """Of the finest tokens; of a model without attention, some cells."""
         if attention_layers(self.model):
-            size = bottom_of(self.first_rows()).size
+            # One row of weights each: only the places of the tokens are of interest.
+            with torch.inference_mode(), record(self.model, queries=[0]) as maps:
+                self.model(self.images_BCHW[:1])
+            first = maps.in_order[0]
+            size = max(Tokens.at(first.queries), Tokens.at(first.keys), key=len).size
             if len(size) == 2:
                 return size[0], size[1]
         height, width = self.images_BCHW.shape[-2:]
@@ -182,16 +179,3 @@ class _Asked:
 def require_attention(model: nn.Module) -> None:
     if not attention_layers(model):
         raise MiradaError(f"{type(model).__name__} has no attention layer: use integrated_gradients or occlusion")
-
-
-def bottom_of(recorded: list[Recorded]) -> Tokens:
-    return max(Tokens.at(recorded[0].queries), Tokens.at(recorded[0].keys), key=len)
-
-
-def baseline_of(images_BCHW: Tensor, name: str, cells: Cells) -> Tensor:
-    """On normalised images: "mean" is the mean colour of the data, "blur" the image without detail."""
-    if name == "mean":
-        return torch.zeros_like(images_BCHW)
-    if name == "blur":
-        return blurred(images_BCHW, (cells.height, cells.width))
-    raise MiradaError(f"baseline={name!r}: must be 'mean' or 'blur'")

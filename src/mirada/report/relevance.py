@@ -5,7 +5,6 @@ Shape letters: B batch, R rows and C columns of cells.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,16 +12,12 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-from mirada.explain.faithfulness import Curve, deletion, insertion
+from mirada.explain.chance import beside_chance
 from mirada.explain.image import ExplainedImages, explain_images
 from mirada.explain.methods import DEFAULT
-from mirada.explain.references import random_map
 from mirada.report.attention import Overlay, Shown, overlay
 from mirada.report.contents import Contents
 from mirada.tasks.image import probabilities_of, saved_task
-
-NUM_RANDOM = 3  # orders that stand for chance
-Measure = Callable[..., Curve]
 
 
 @dataclass(frozen=True)
@@ -88,14 +83,6 @@ def _trust(run: Contents, images: Shown, explained: ExplainedImages) -> Trust | 
         with torch.inference_mode():
             return shares(images.model(shown_BCHW).float())
 
-    def areas(measure: Measure, order: Tensor) -> np.ndarray:
-        given = {"baseline": "blur", "cells": explained.cells}
-        return measure(predict, images.inputs, order, explained.target_B, **given).area_B.double().numpy()
-
-    relevance = explained.relevance_BRC
-    grid = relevance.shape[1], relevance.shape[2]
-    random = [random_map(len(relevance), grid, seed=seed).to(relevance) for seed in range(NUM_RANDOM)]
-    by_chance = {
-        measure: np.mean([areas(measure, order) for order in random], axis=0) for measure in (insertion, deletion)
-    }
-    return Trust(areas(insertion, relevance), by_chance[insertion], areas(deletion, relevance), by_chance[deletion])
+    found = beside_chance(predict, images.inputs, explained)
+    curves = (found.insertion, found.random_insertion, found.deletion, found.random_deletion)
+    return Trust(*(curve.area_B.double().numpy() for curve in curves))

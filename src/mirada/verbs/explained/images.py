@@ -5,6 +5,7 @@ Shape letters: B batch, C classes, H and W pixels, R rows and C columns of cells
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,10 @@ from torch import Tensor
 
 from mirada.core import attention_layers
 from mirada.errors import MiradaError, nearest
-from mirada.explain.erasing import Baseline, erased
-from mirada.explain.faithfulness import Curve, deletion, insertion
+from mirada.explain.chance import BASELINE, beside_chance, sigma_of
+from mirada.explain.erasing import erased
 from mirada.explain.image import ExplainedImages
 from mirada.explain.image import explain_images as by_method
-from mirada.explain.references import random_map
 from mirada.explain.trace import trace
 from mirada.report.explained import ExplainedImage, Layer, Map, Strip
 from mirada.report.held_out import displayable
@@ -26,8 +26,6 @@ from mirada.verbs.explain import SHOWN, Options, Progress, fitting
 from mirada.verbs.images import named_images, read_or_reason
 from mirada.verbs.load import Trained
 
-BASELINE: Baseline = "blur"
-BLUR = 8  # of a side is σ
 NUM_ANSWERS = 5
 
 
@@ -133,36 +131,21 @@ def _strip(trained: Trained, images: Tensor, explained: ExplainedImages, probabi
         with torch.inference_mode():
             return probabilities(trained.model(shown_BCHW).float())
 
-    assert explained.target_B is not None
-    relevance = explained.relevance_BRC
-    random = random_map(len(images), (relevance.shape[1], relevance.shape[2])).to(relevance)
-
-    sigma = min(images.shape[-2:]) / BLUR  # the same for maps on all grids, so that they can be compared
-
-    def measured(measure: Any, order: Tensor) -> Curve:
-        return measure(
-            predict, images, order, explained.target_B, baseline=BASELINE, cells=explained.cells, sigma=sigma
-        )
-
-    curves = {
-        "deletion": measured(deletion, relevance),
-        "insertion": measured(insertion, relevance),
-        "random_deletion": measured(deletion, random),
-        "random_insertion": measured(insertion, random),
-    }
+    found = beside_chance(predict, images, explained)
+    curves = {field.name: getattr(found, field.name) for field in fields(found)}
     numbers: dict[str, Any] = {name: curve.scores_BS[0].numpy() for name, curve in curves.items()}
     numbers |= {f"{name}_auc": float(curve.area_B[0]) for name, curve in curves.items()}
     return Strip(
-        fractions=curves["deletion"].shares_S.numpy(),
+        fractions=found.deletion.shares_S.numpy(),
         baseline=BASELINE,
-        baseline_HWC=_blurred_picture(trained, images, sigma),
+        baseline_HWC=_blurred_picture(trained, images),
         **numbers,
     )
 
 
-def _blurred_picture(trained: Trained, images: Tensor, sigma: float) -> np.ndarray:
+def _blurred_picture(trained: Trained, images: Tensor) -> np.ndarray:
     """What stands in the place of patches that are taken away, as a picture."""
-    blank = trained.normalisation.undo(erased(images, BASELINE, sigma=(sigma, sigma)))
+    blank = trained.normalisation.undo(erased(images, BASELINE, sigma=(sigma_of(images),) * 2))
     return displayable((255 * blank[0]).round().byte().cpu().numpy().transpose(1, 2, 0))
 
 

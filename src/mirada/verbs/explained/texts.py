@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -24,7 +25,7 @@ from mirada.verbs.text.lines import texts_of
 from mirada.verbs.text.trained import TrainedText
 
 NUM_ANSWERS = 5
-ByMethod = Callable[[str], ExplainedTokens]
+ByMethod = Callable[..., ExplainedTokens]  # method=…
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ def _explained(trained: TrainedText, text: str, read: _Read, options: Options, n
     maps = []
     for method in options.methods:
         try:
-            found = read.by_method(method)
+            found = read.by_method(method=method)
         except MiradaError as error:
             if not options.may_skip:
                 raise
@@ -97,16 +98,15 @@ def _classified(trained: TrainedText, text: str, options: Options) -> _Read:
     chosen = class_number(trained, options.target)
     target = best[0] if chosen is None else chosen
 
-    def by_method(method: str) -> ExplainedTokens:
-        return explain_tokens(
-            trained.model,
-            token_1N,
-            method=method,
-            target=target,
-            layer=options.layer,
-            head=options.head,
-            cover=tokeniser.unknown,
-        )
+    by_method = partial(
+        explain_tokens,
+        trained.model,
+        token_1N,
+        target=target,
+        layer=options.layer,
+        head=options.head,
+        cover=tokeniser.unknown,
+    )
 
     answers = [(str(names[number]), float(share_C[number])) for number in best]
     return _Read(_shown(tokeniser, token_1N), None, (token_1N,), answers, str(names[target]), by_method)
@@ -118,7 +118,7 @@ def _continued(trained: TrainedText, text: str, options: Options) -> _Read:
     tokens = tokeniser.encode(text)[-int(trained.data["max_length"]) :]
     if not tokens:
         raise MiradaError("an empty text has no token that could be explained; give some words.")
-    return _of_one_token(trained, text, tokens, _place(options, len(tokens)), options)
+    return _of_one_token(trained, tokens, _place(options, len(tokens)), options)
 
 
 def _filled(trained: TrainedText, text: str, options: Options) -> _Read:
@@ -129,10 +129,10 @@ def _filled(trained: TrainedText, text: str, options: Options) -> _Read:
         raise MiradaError(f"{text!r}: has no blank to fill in; write [MASK] or ___ where a word is missing.")
     tokens = [tokeniser.start, *tokeniser.encode_blanks(pieces), tokeniser.end]
     place = tokens.index(tokeniser.mask) if options.at is None else _place(options, len(tokens))
-    return _of_one_token(trained, text, tokens, place, options)
+    return _of_one_token(trained, tokens, place, options)
 
 
-def _of_one_token(trained: TrainedText, text: str, tokens: list[int], place: int, options: Options) -> _Read:
+def _of_one_token(trained: TrainedText, tokens: list[int], place: int, options: Options) -> _Read:
     tokeniser = trained.tokeniser
     token_1N = torch.tensor([tokens], device=trained.device)
     with torch.inference_mode():
@@ -140,17 +140,16 @@ def _of_one_token(trained: TrainedText, text: str, tokens: list[int], place: int
     target, answers = _asked(tokeniser, logits_T, options)
     cover = tokeniser.mask if trained.does == "fill" else tokeniser.unknown
 
-    def by_method(method: str) -> ExplainedTokens:
-        return explain_tokens(
-            trained.model,
-            token_1N,
-            method=method,
-            target=target,
-            at=place,
-            layer=options.layer,
-            head=options.head,
-            cover=cover,
-        )
+    by_method = partial(
+        explain_tokens,
+        trained.model,
+        token_1N,
+        target=target,
+        at=place,
+        layer=options.layer,
+        head=options.head,
+        cover=cover,
+    )
 
     word = tokeniser.tokens([target])[0]
     return _Read(_shown(tokeniser, token_1N), None, (token_1N,), answers, f"{word!r} at token {place}", by_method)
@@ -172,18 +171,17 @@ def _translated(trained: TrainedText, text: str, options: Options) -> _Read:
     asked = options if options.target is not None or place >= len(written) else None
     target, answers = _asked(translator.target, logits_T, asked or options, None if asked else written[place])
 
-    def by_method(method: str) -> ExplainedTokens:
-        return explain_pairs(
-            trained.model,
-            source_1M,
-            read_1N,
-            method=method,
-            at=place,
-            target=target,
-            layer=options.layer,
-            head=options.head,
-            cover=translator.source.unknown,
-        )
+    by_method = partial(
+        explain_pairs,
+        trained.model,
+        source_1M,
+        read_1N,
+        at=place,
+        target=target,
+        layer=options.layer,
+        head=options.head,
+        cover=translator.source.unknown,
+    )
 
     word = translator.target.tokens([target])[0]
     return _Read(
