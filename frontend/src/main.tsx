@@ -1,0 +1,5 @@
+import { render } from "preact";
+import { Studio } from "./studio";
+import "./style.css";
+
+render(<Studio />, document.getElementById("app")!);

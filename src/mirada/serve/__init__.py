@@ -1,0 +1,1 @@
+"""The REST server of a run: `mirada serve`."""
