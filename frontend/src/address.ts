@@ -7,7 +7,9 @@ export interface Address {
 }
 
 export function parse(hash: string): Address {
-  const [path, query = ""] = hash.replace(/^#\/?/, "").split("?", 2);
+  const whole = hash.replace(/^#\/?/, "");
+  const mark = whole.indexOf("?");
+  const [path, query] = mark < 0 ? [whole, ""] : [whole.slice(0, mark), whole.slice(mark + 1)];
   const parts = path.split("/").filter(Boolean).map(decoded);
   return { path: parts, chosen: Object.fromEntries(new URLSearchParams(query)) };
 }
@@ -45,4 +47,12 @@ export function choose(changes: Record<string, string | number | undefined>): vo
   }
   history.replaceState(null, "", written({ path, chosen: next }));
   hash.value = location.hash;
+}
+
+// A link to what the address holds now, for others: without the key to this studio.
+export function permalink(): string {
+  const here = new URL(location.href);
+  here.searchParams.delete("token");
+  here.hash = written(address.value);
+  return here.href;
 }

@@ -216,10 +216,17 @@ export class Refused extends Error {
   }
 }
 
-const token = new URLSearchParams(location.search).get("token");
+// The key to a studio that is open to others, from `?token=` of its address; remembered until the tab is closed.
+const token = new URLSearchParams(location.search).get("token") ?? sessionStorage.getItem("mirada.token");
+if (token) sessionStorage.setItem("mirada.token", token);
 
 export function url(path: string): string {
   return new URL(`api/${path}`, document.baseURI).pathname;
+}
+
+// For what the browser itself asks for (images, frames, links), which cannot send a header.
+export function keyed(address: string): string {
+  return token ? `${address}?token=${encodeURIComponent(token)}` : address;
 }
 
 async function ask<T>(path: string, options: RequestInit = {}): Promise<T> {
@@ -268,14 +275,14 @@ const query = (given: object): string => {
 export const api = {
   runs: () => ask<{ folder: string; version: string; runs: RunSummary[] }>("runs"),
   run: (name: string) => ask<RunDetail>(`runs/${one(name)}`),
-  report: (name: string) => url(`runs/${one(name)}/report`),
+  report: (name: string) => keyed(url(`runs/${one(name)}/report`)),
   choices: () => ask<Choices>("choices"),
   train: (what: NewTraining) => ask<{ name: string }>("trainings", json(what)),
   stop: (name: string) => ask<RunDetail>(`runs/${one(name)}/stop`, { method: "POST" }),
   resume: (name: string) => ask<RunDetail>(`runs/${one(name)}/resume`, { method: "POST" }),
   heldOut: (name: string, start = 0, count = 24) =>
     ask<{ total: number; items: HeldOut[] }>(`runs/${one(name)}/held-out${query({ start, count })}`),
-  heldOutPicture: (name: string, index: number) => url(`runs/${one(name)}/held-out/${index}/picture`),
+  heldOutPicture: (name: string, index: number) => keyed(url(`runs/${one(name)}/held-out/${index}/picture`)),
   look: (name: string, what: File | number, options: LookOptions = {}, signal?: AbortSignal) => {
     const form = new FormData();
     if (typeof what === "number") form.set("held_out", String(what));
@@ -295,7 +302,7 @@ export const api = {
     ask<NextTokens>(`runs/${one(name)}/next`, json(what)),
   maps: (name: string) => ask<MapFile[]>(`runs/${one(name)}/maps`),
   mapTiles: (name: string, file: string, band: string) =>
-    url(`runs/${one(name)}/maps/${one(file)}/tiles/${one(band)}/`) + "{z}/{x}/{y}.png",
+    keyed(url(`runs/${one(name)}/maps/${one(file)}/tiles/${one(band)}/`) + "{z}/{x}/{y}.png"),
   mapAt: (name: string, file: string, longitude: number, latitude: number) =>
     ask<MapAnswer>(`runs/${one(name)}/maps/${one(file)}/at${query({ longitude, latitude })}`),
   learn: <T>(path: string, content?: unknown) => ask<T>(`learn/${path}`, content === undefined ? {} : json(content)),

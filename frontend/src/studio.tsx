@@ -1,9 +1,11 @@
 // The frame around every page: where one is, the language, the colours.
-import { signal } from "@preact/signals";
 import type { ComponentType } from "preact";
 import { lazy, Suspense } from "preact/compat";
+import { useEffect, useRef } from "preact/hooks";
 import { address } from "./address";
 import { Runs } from "./pages/runs";
+import { Guarded } from "./parts/guarded";
+import { theme, type Theme } from "./theme";
 import { language, say, type Language } from "./words";
 
 export interface PageProps {
@@ -19,21 +21,14 @@ const pages: Record<string, ComponentType<PageProps>> = {
   learn: lazy(() => import("./pages/learn").then((page) => page.Learn)),
 };
 
-type Theme = "system" | "light" | "dark";
-const theme = signal<Theme>((localStorage.getItem("mirada.theme") as Theme | null) ?? "system");
-theme.subscribe((chosen) => {
-  localStorage.setItem("mirada.theme", chosen);
-  if (chosen === "system") delete document.documentElement.dataset.theme;
-  else document.documentElement.dataset.theme = chosen;
-});
-
 export function Studio() {
   const { path, chosen } = address.value;
   const name = path[0] ?? "runs";
-  const Page = pages[name];
+  const Page = Object.hasOwn(pages, name) ? pages[name] : undefined;
+  useArrival(path.join("/"), [path[1], Page ? say(`shell.${name}`) : "", "Mirada Studio"].filter(Boolean).join(" · "));
   return (
     <>
-      <a class="skip" href="#page" onClick={(event) => (event.preventDefault(), document.getElementById("page")?.focus())}>
+      <a class="skip" href="#page" onClick={(event) => (event.preventDefault(), toPage())}>
         {say("shell.skip")}
       </a>
       <header class="bar">
@@ -51,37 +46,63 @@ export function Studio() {
             ))}
           </ul>
         </nav>
-        <div class="preferences">
-          <select
-            aria-label={say("shell.language")}
-            value={language.value}
-            onChange={(event) => (language.value = event.currentTarget.value as Language)}
-          >
-            <option value="en">English</option>
-            <option value="es">Español</option>
-          </select>
-          <select
-            aria-label={say("shell.theme")}
-            value={theme.value}
-            onChange={(event) => (theme.value = event.currentTarget.value as Theme)}
-          >
-            {(["system", "light", "dark"] as const).map((kind) => (
-              <option key={kind} value={kind}>
-                {say(`shell.theme.${kind}`)}
-              </option>
-            ))}
-          </select>
-        </div>
+        <Preferences />
       </header>
       <main id="page" tabIndex={-1}>
         {Page ? (
-          <Suspense fallback={<p role="status">{say("shell.loading")}</p>}>
-            <Page key={name} path={path.slice(1)} chosen={chosen} />
-          </Suspense>
+          <Guarded key={name}>
+            <Suspense fallback={<p role="status">{say("shell.loading")}</p>}>
+              <Page path={path.slice(1)} chosen={chosen} />
+            </Suspense>
+          </Guarded>
         ) : (
           <p role="alert">{say("shell.nothing")}</p>
         )}
       </main>
     </>
   );
+}
+
+function Preferences() {
+  return (
+    <div class="preferences">
+      <select
+        aria-label={say("shell.language")}
+        value={language.value}
+        onChange={(event) => (language.value = event.currentTarget.value as Language)}
+      >
+        <option value="en">English</option>
+        <option value="es">Español</option>
+      </select>
+      <select
+        aria-label={say("shell.theme")}
+        value={theme.value}
+        onChange={(event) => (theme.value = event.currentTarget.value as Theme)}
+      >
+        {(["system", "light", "dark"] as const).map((kind) => (
+          <option key={kind} value={kind}>
+            {say(`shell.theme.${kind}`)}
+          </option>
+        ))}
+      </select>
+    </div>
+  );
+}
+
+function toPage(): void {
+  document.getElementById("page")?.focus();
+}
+
+// A new page has its name in the title and the focus in it, as if the browser had loaded it; choices on a page move nothing.
+function useArrival(place: string, title: string): void {
+  const before = useRef(place);
+  useEffect(() => {
+    document.title = title;
+  }, [title]);
+  useEffect(() => {
+    if (before.current === place) return;
+    before.current = place;
+    scrollTo(0, 0);
+    toPage();
+  }, [place]);
 }

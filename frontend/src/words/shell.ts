@@ -14,5 +14,9 @@ export const shell: Words = {
   "shell.theme.dark": { en: "Dark", es: "Oscuro" },
   "shell.loading": { en: "One moment …", es: "Un momento …" },
   "shell.again": { en: "Try again", es: "Intentar de nuevo" },
+  "shell.broken": {
+    en: "This page has failed, which is a mistake of the studio: {error}",
+    es: "Esta página ha fallado por un error del estudio: {error}",
+  },
   "shell.nothing": { en: "There is no such page.", es: "Esta página no existe." },
 };
