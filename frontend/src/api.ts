@@ -280,8 +280,8 @@ export const api = {
   train: (what: NewTraining) => ask<{ name: string }>("trainings", json(what)),
   stop: (name: string) => ask<RunDetail>(`runs/${one(name)}/stop`, { method: "POST" }),
   resume: (name: string) => ask<RunDetail>(`runs/${one(name)}/resume`, { method: "POST" }),
-  heldOut: (name: string, start = 0, count = 24) =>
-    ask<{ total: number; items: HeldOut[] }>(`runs/${one(name)}/held-out${query({ start, count })}`),
+  heldOut: (name: string, start = 0, count = 24, signal?: AbortSignal) =>
+    ask<{ total: number; items: HeldOut[] }>(`runs/${one(name)}/held-out${query({ start, count })}`, { signal }),
   heldOutPicture: (name: string, index: number) => keyed(url(`runs/${one(name)}/held-out/${index}/picture`)),
   look: (name: string, what: File | number, options: LookOptions = {}, signal?: AbortSignal) => {
     const form = new FormData();
@@ -292,14 +292,15 @@ export const api = {
     form.set("faithfulness", String(options.faithfulness ?? true));
     return ask<Look>(`runs/${one(name)}/looks`, { method: "POST", body: form, signal });
   },
-  lookMap: (id: string, options: MapOptions) => ask<MapResult>(`looks/${one(id)}/map${query({ ...options, at: options.at?.join(",") })}`),
+  lookMap: (id: string, options: MapOptions, signal?: AbortSignal) =>
+    ask<MapResult>(`looks/${one(id)}/map${query({ ...options, at: options.at?.join(",") })}`, { signal }),
   // Where token `query` looks, (heads, keys); who looks at token `key`, (heads, queries); one head's matrix.
-  weights: (id: string, layer: number, what: { query: number } | { key: number } | { head: number }) =>
-    ask<{ shape: number[]; values: Floats }>(`looks/${one(id)}/weights${query({ layer, ...what })}`),
-  read: (name: string, what: { text: string; at?: number; target?: string; method?: string[] }) =>
-    ask<Reading>(`runs/${one(name)}/readings`, json(what)),
-  next: (name: string, what: { text: string; written?: string; count?: number }) =>
-    ask<NextTokens>(`runs/${one(name)}/next`, json(what)),
+  weights: (id: string, layer: number, what: { query: number } | { key: number } | { head: number }, signal?: AbortSignal) =>
+    ask<{ shape: number[]; values: Floats }>(`looks/${one(id)}/weights${query({ layer, ...what })}`, { signal }),
+  read: (name: string, what: { text: string; at?: number; target?: string; method?: string[] }, signal?: AbortSignal) =>
+    ask<Reading>(`runs/${one(name)}/readings`, { ...json(what), signal }),
+  next: (name: string, what: { text: string; written?: string; count?: number }, signal?: AbortSignal) =>
+    ask<NextTokens>(`runs/${one(name)}/next`, { ...json(what), signal }),
   maps: (name: string) => ask<MapFile[]>(`runs/${one(name)}/maps`),
   mapTiles: (name: string, file: string, band: string) =>
     keyed(url(`runs/${one(name)}/maps/${one(file)}/tiles/${one(band)}/`) + "{z}/{x}/{y}.png"),
