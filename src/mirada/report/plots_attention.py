@@ -47,6 +47,17 @@ def attention_section(run: Contents, opened: Opened) -> dict:
 
 @torch.inference_mode()
 def looks_of(run: Contents, opened: Opened) -> Looks:
+    model, seen = opened.model, plots_seen(run, opened)
+    asked = rows_that_ask(opened.plots.targets_N, opened.split.test)
+    layers_NLHW = opened.scale.apply(opened.layers_NLHW[torch.from_numpy(asked)])
+    with record(model, layers=["attend"]) as maps:
+        outputs = model(layers_NLHW)
+    weight_NP = maps["attend"].mean((0, 1)).numpy()
+    return Looks(asked, seen, weight_NP, opened.task.values(outputs).numpy())
+
+
+def plots_seen(run: Contents, opened: Opened) -> np.ndarray:
+    """Rows of the plots that the model keeps to look at, in its order."""
     model = opened.model
     if not isinstance(model, Spatioformer):
         raise MiradaError(f"{run.system} looks at the pixels around a place, not at other plots.")
@@ -54,12 +65,7 @@ def looks_of(run: Contents, opened: Opened) -> Looks:
     known_P = (model.known_P * opened.task.std + opened.task.mean).numpy()
     if len(seen) != len(known_P) or not np.allclose(known_P, opened.plots.targets_N[seen], atol=1e-3 * opened.task.std):
         raise MiradaError("the plots that the model keeps are not those of this run.")
-    asked = rows_that_ask(opened.plots.targets_N, opened.split.test)
-    layers_NLHW = opened.scale.apply(opened.layers_NLHW[torch.from_numpy(asked)])
-    with record(model, layers=["attend"]) as maps:
-        outputs = model(layers_NLHW)
-    weight_NP = maps["attend"].mean((0, 1)).numpy()
-    return Looks(asked, seen, weight_NP, opened.task.values(outputs).numpy())
+    return seen
 
 
 def rows_that_ask(targets_N: np.ndarray, held_out: np.ndarray) -> np.ndarray:

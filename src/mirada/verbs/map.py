@@ -11,6 +11,7 @@ from mirada.data.geo.rasters import open_rasters
 from mirada.train.folder import RunFolder
 from mirada.verbs.maps.map_run import MapProgress, MapResult, map_rasters
 from mirada.verbs.maps.run_predictor import RunPredictor
+from mirada.verbs.maps.tags import seen_from
 from mirada.verbs.maps.tiles import DEFAULT_TILE
 
 
@@ -42,7 +43,16 @@ def map_run(
     paths = [rasters] if isinstance(rasters, str | os.PathLike) else rasters
     with open_rasters([Path(path) for path in paths]) as opened:
         predictor.require_bands(opened)
-        made = map_rasters(predictor, opened, out, tile=tile, scheduler=scheduler, workers=workers, progress=progress)
+        made = map_rasters(
+            predictor,
+            opened,
+            out,
+            tile=tile,
+            scheduler=scheduler,
+            workers=workers,
+            progress=progress,
+            tags=predictor.tags(seen_from(Path(out), opened.paths)).written(),
+        )
     return dataclasses.replace(made, notes=(*made.notes, *predictor.notes))
 
 

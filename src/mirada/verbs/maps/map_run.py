@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,11 +57,13 @@ def map_rasters(
     scheduler: str | None = None,
     workers: int | None = None,
     progress: Callable[[MapProgress], None] | None = None,
+    tags: Mapping[str, str] | None = None,
 ) -> MapResult:
     """Predict every pixel of `rasters` that has all bands into the GeoTIFF `out`; beside it a .png and an .html.
 
     tile: side of the squares in which it goes, rounded up to a multiple of tiles.STEP; the map does not depend on it.
-    scheduler, workers: see schedule.predict_tiles. A call that was stopped goes on where it was if it is made again.
+    scheduler, workers: see schedule.predict_tiles. tags: what the file is to remember (see tags.py).
+    A call that was stopped goes on where it was if it is made again.
     """
     out, tile = Path(out), whole_steps(tile)
     _require_free_name(out, rasters)
@@ -70,7 +72,7 @@ def map_rasters(
     facts = _facts(predictor, rasters, tile)
     if predictor.scale is not None:
         require_same_scale(rasters, tiles, predictor.scale)
-    with small_cache(), rasters, TileStore(out, rasters.grid, predictor.outputs, tile, facts) as store:
+    with small_cache(), rasters, TileStore(out, rasters.grid, predictor.outputs, tile, facts, tags) as store:
         num_kept = len(store.done)
         waiting = _stored(rasters, [one for one in tiles if one.number not in store.done], store)
         begin = time.monotonic()

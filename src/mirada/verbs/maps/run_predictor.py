@@ -17,6 +17,7 @@ from mirada.errors import MiradaError, nearest
 from mirada.train.folder import RunFolder
 from mirada.verbs.load import model_folder
 from mirada.verbs.maps.dense import run_dense
+from mirada.verbs.maps.tags import MapTags
 from mirada.verbs.maps.thinned import thinned_networks
 from mirada.verbs.maps.trained import plots_run
 
@@ -44,7 +45,8 @@ class RunPredictor:
         self.scale: LayerScale | None = _part(
             self.layer_scale, [self.layer_names.index(name) for name in self.band_names]
         )
-        self.identity = _identity(self.folder, samples, self.constants)
+        self.target = trained.field.target_name
+        self.identity = identity_of(self.folder, samples, self.constants)
         self.outputs = self._outputs()
 
     def __reduce__(self) -> tuple:
@@ -53,6 +55,11 @@ class RunPredictor:
     @property
     def notes(self) -> tuple[str, ...]:
         return self.certainty.notes
+
+    def tags(self, rasters: tuple[str, ...]) -> MapTags:
+        """What a map made of these rasters remembers."""
+        run = self.folder.path.resolve().name
+        return MapTags(run, self.identity, self.target, rasters, self.samples, self.constants)
 
     def require_bands(self, rasters: Rasters) -> None:
         """Covariates are found by name; the bands of an image may have lost theirs (Rasters.with_bands)."""
@@ -112,7 +119,7 @@ def _part(scale: LayerScale, layers: list[int]) -> LayerScale:
     return LayerScale(scale.kind, tuple(scale.mean[i] for i in layers), tuple(scale.std[i] for i in layers))
 
 
-def _identity(folder: RunFolder, samples: int, constants: Mapping[str, float]) -> str:
+def identity_of(folder: RunFolder, samples: int, constants: Mapping[str, float]) -> str:
     """Of the weights, of what the validation found, and of what was asked for."""
     digest = hashlib.sha256(repr((samples, sorted(constants.items()))).encode())
     for path in (model_folder(folder) / "model.safetensors", folder.validation, folder.applicability):

@@ -21,7 +21,9 @@ NUMBERS = {3: "u2", 4: "u4", 16: "u8"}  # types SHORT, LONG, LONG8
 HEADER, FIELD = 16, 20  # bytes
 
 
-def make_empty(path: Path, grid: Grid, names: tuple[str, ...], tile: int) -> None:
+def make_empty(
+    path: Path, grid: Grid, names: tuple[str, ...], tile: int, tags: Mapping[str, str] | None = None
+) -> None:
     """A file without blocks: bands of float32 with NaN for nodata, pixel by pixel in square tiles."""
     import rasterio
 
@@ -45,6 +47,7 @@ def make_empty(path: Path, grid: Grid, names: tuple[str, ...], tile: int) -> Non
         endianness="little",
     ) as file:
         file.descriptions = names
+        file.update_tags(**(tags or {}))
 
 
 def block_of(bands_Thw: np.ndarray) -> bytes:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO
@@ -39,8 +39,17 @@ LITTLE = 2**20  # bytes: a disk with less than this is full
 class TileStore:
     """The unfinished map beside `out`. `facts` say what is mapped: only the same map is gone on with."""
 
-    def __init__(self, out: Path, grid: Grid, names: tuple[str, ...], tile: int, facts: dict) -> None:
+    def __init__(
+        self,
+        out: Path,
+        grid: Grid,
+        names: tuple[str, ...],
+        tile: int,
+        facts: dict,
+        tags: Mapping[str, str] | None = None,
+    ) -> None:
         self.out, self.grid, self.names, self.tile = out, grid, names, tile
+        self.tags = dict(tags or {})  # that the finished map keeps
         self.facts = json.loads(json.dumps(facts))  # as they are read back
         self.blocks_path = out.with_name(f"{out.stem}.unfinished.tif")
         self.journal_path = out.with_name(f"{out.stem}.unfinished.jsonl")
@@ -59,7 +68,7 @@ class TileStore:
             _lock(self.journal, self.out)
             lines = self._whole_lines()
             if not lines or not self.blocks_path.exists():
-                make_empty(self.blocks_path, self.grid, self.names, self.tile)
+                make_empty(self.blocks_path, self.grid, self.names, self.tile, self.tags)
                 self.journal.truncate(0)
                 self.journal.write(_line({**self.facts, "start": self.blocks_path.stat().st_size}))
                 _sync(self.journal)
