@@ -20,19 +20,12 @@ def presets(
       mirada presets small-data > mine.yaml
       mirada train photos/ --config mine.yaml
     """
-    from importlib import resources
-
+    from mirada.config.load import preset_summary, preset_text, read_preset
     from mirada.config.load import presets as names
-    from mirada.config.load import read_preset
 
-    texts = {
-        each: (resources.files("mirada.config") / "presets" / f"{each}.yaml").read_text(encoding="utf-8")
-        for each in names()
-    }
     if name is not None:
         read_preset(name)
-        print(texts[name], end="")
+        print(preset_text(name), end="")
         return
-    for each, text in texts.items():
-        comments = [line.lstrip("# ").strip() for line in text.splitlines() if line.startswith("#")]
-        print(f"{each:<16} {next(filter(None, comments), '')}".rstrip())
+    for each in names():
+        print(f"{each:<16} {preset_summary(each)}".rstrip())

@@ -28,8 +28,17 @@ def read_preset(name: str) -> dict:
         raise MiradaError(
             f"preset {name!r} does not exist{nearest(name, presets())}; there are {', '.join(presets())}."
         )
-    text = (resources.files("mirada.config") / "presets" / f"{name}.yaml").read_text(encoding="utf-8")
-    return {**yaml.safe_load(text), "preset": name}
+    return {**yaml.safe_load(preset_text(name)), "preset": name}
+
+
+def preset_text(name: str) -> str:
+    return (resources.files("mirada.config") / "presets" / f"{name}.yaml").read_text(encoding="utf-8")
+
+
+def preset_summary(name: str) -> str:
+    """The first words of its comments."""
+    comments = (line.lstrip("# ").strip() for line in preset_text(name).splitlines() if line.startswith("#"))
+    return next(filter(None, comments), "")
 
 
 def read_yaml(path: str | Path) -> dict:

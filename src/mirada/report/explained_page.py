@@ -10,8 +10,6 @@ Shape letters: H heads, N queries, M keys.
 
 from __future__ import annotations
 
-import base64
-import io
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -19,19 +17,15 @@ import jinja2
 import numpy as np
 from markupsafe import Markup
 from matplotlib import colormaps
-from PIL import Image
 
 from mirada.errors import MiradaError
-from mirada.report.explained_items import ExplainedText, Item, Lattice, Layer, Map, Strip, TokenMap, rows_only
-from mirada.report.held_out import displayable
-from mirada.report.style import data_uri
+from mirada.report.explained_items import Item, Layer, rows_only
+from mirada.report.explained_json import told_bytes, told_floats, told_item
 
 HERE = Path(__file__).parent
 SCRIPTS = ("", "_weights", "_drawing", "_controls", "_strip", "_matrix", "_image", "_looks", "_text", "_start")
 COLOURS = {"heat": "magma", "signed": "RdBu_r"}  # of numbers from zero up, and of numbers on both sides of it
 MAX_STEP = 255
-LARGEST = 768  # px of a picture's longer side
-EXACT = 256  # px up to which pictures are kept exact
 
 
 def explained_page(items: Sequence[Item], title: str, command: str, *, whole_matrices: bool = True) -> str:
@@ -64,79 +58,23 @@ def quantised(weights_HNM: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarr
 
 
 def _told(item: Item) -> dict:
-    shared: dict = {"name": item.name, "target": item.target}
-    shared["answers"] = [[name, float(share)] for name, share in item.answers]
-    if isinstance(item, ExplainedText):
-        layers = [_layer(layer, [None, None]) | {"labels": item.labels_of(layer)} for layer in item.layers]
-        maps = [_map(map, map.relevance_N) | {"of_target": _floats(map.of_target_N)} for map in item.relevance]
-        own = {"tokens": item.tokens, "source": item.source_tokens}
-        return {"kind": "text", **shared, **own, "maps": maps, "layers": layers}
-    maps = [
-        _map(map, map.relevance_RC) | {"grid": map.relevance_RC.shape, "cell": item.cell(map.relevance_RC.shape)}
-        for map in item.maps
-    ]
-    layers = [
-        _layer(layer, [item.cell(size) if len(size) == 2 else None for size, _ in layer.lattices])
-        for layer in item.placed_layers
-    ]
-    picture = {"size": item.picture_HWC.shape[:2], "picture": _picture(item.picture_HWC)}
-    return {"kind": "image", **shared, **picture, "maps": maps, "layers": layers}
+    """With the weights, a byte each."""
+    told = told_item(item)
+    weights = (_weights(layer) for layer in item.layers)
+    return told | {"layers": [_with(layer, own) for layer, own in zip(told["layers"], weights, strict=True)]}
 
 
-def _map(map: Map | TokenMap, values: np.ndarray) -> dict:
-    said = {"method": map.method, "title": map.title, "is_not": map.is_not, "cost": map.cost}
-    return {**said, "values": _floats(values), "strip": map.faithfulness and _strip(map.faithfulness)}
-
-
-def _strip(strip: Strip) -> dict:
-    aucs = ("deletion_auc", "insertion_auc", "random_deletion_auc", "random_insertion_auc")
-    return {
-        **{name: _floats(curve) for name, curve in strip.curves.items()},
-        **{name: float(getattr(strip, name)) for name in aucs},
-        "baseline": strip.baseline,
-        "verdict": strip.verdict,
-        "picture": None if strip.baseline_HWC is None else _picture(strip.baseline_HWC),
-    }
-
-
-def _layer(layer: Layer, cells: Sequence[tuple[float, float] | None]) -> dict:
+def _weights(layer: Layer) -> dict:
     codes, low_HN, step_HN = quantised(layer.weights_HNM)
-    return {
-        "name": layer.name,
-        "kind": layer.kind,
-        "asker": layer.asker,
-        "shape": codes.shape,
-        "queries": _lattice(layer.queries, cells[0]),
-        "keys": _lattice(layer.keys, cells[1]),
-        "codes": _text(codes.tobytes()),
-        "step": _floats(step_HN),
-        "low": _floats(low_HN) if low_HN.any() else None,
-    }
+    low = told_floats(low_HN) if low_HN.any() else None
+    return {"codes": told_bytes(codes.tobytes()), "step": told_floats(step_HN), "low": low}
 
 
-def _lattice(lattice: Lattice, cell: tuple[float, float] | None) -> dict:
-    """Without a cell, its tokens do not lie on the picture."""
-    return {"size": lattice[0], "extra": lattice[1], "cell": cell}
+def _with(layer: dict, weights: dict) -> dict:
+    """Names of tokens, where there are some, stay last."""
+    labels = {"labels": layer.pop("labels")} if "labels" in layer else {}
+    return layer | weights | labels
 
 
 def _colours(name: str) -> str:
-    return _text(colormaps[name](np.arange(256), bytes=True)[:, :3].tobytes())
-
-
-def _picture(picture_HWC: np.ndarray) -> str:
-    image = Image.fromarray(displayable(picture_HWC))
-    stream = io.BytesIO()
-    if max(image.size) <= EXACT:
-        image.save(stream, "PNG", optimize=True)
-        return data_uri(stream.getvalue(), "png")
-    image.thumbnail((LARGEST, LARGEST))
-    image.save(stream, "JPEG", quality=88)
-    return data_uri(stream.getvalue(), "jpeg")
-
-
-def _floats(values: np.ndarray | None) -> str | None:
-    return None if values is None else _text(np.ascontiguousarray(values, dtype="<f4").tobytes())
-
-
-def _text(content: bytes) -> str:
-    return base64.b64encode(content).decode("ascii")
+    return told_bytes(colormaps[name](np.arange(256), bytes=True)[:, :3].tobytes())

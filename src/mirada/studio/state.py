@@ -8,9 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fastapi import HTTPException
-
 from mirada.serve.models import Models
+from mirada.serve.refusals import Refused
 from mirada.train.folder import RunFolder
 
 MAX_NAME = 255
@@ -28,7 +27,7 @@ class Studio:
         """The run of that name, directly below the folder; whatever else a name may lead to is answered with 404."""
         found = RunFolder(self.folder / name) if is_plain(name) else None
         if found is None or not is_inside(found.path, self.folder) or not found.config.is_file():
-            raise HTTPException(404, f"There is no run of the name {name[:80]!r} in the folder of this studio.")
+            raise Refused(404, f"There is no run of the name {name[:80]!r} in the folder of this studio.")
         return found
 
     @contextmanager

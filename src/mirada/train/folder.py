@@ -49,6 +49,16 @@ class RunFolder:
         return self.path / "log.txt"
 
     @property
+    def progress(self) -> Path:
+        """How far a training is that runs now, see mirada.train.live."""
+        return self.path / "progress.json"
+
+    @property
+    def asked(self) -> Path:
+        """Of a run that the studio started: what was asked for, and what its process printed."""
+        return self.path / "studio"
+
+    @property
     def best(self) -> Path:
         return self.path / "best"
 

@@ -16,6 +16,7 @@ from mirada.train.budget import seconds_per_step
 from mirada.train.checkpoint import describe_model, load_model
 from mirada.train.files import write_text
 from mirada.train.folder import RunFolder, csv_text
+from mirada.train.live import Live, told_live
 from mirada.train.loop import Progress, Recipe, State, fit
 from mirada.train.stopping import Stopped, StopRequest
 from mirada.train.track import tracking
@@ -42,23 +43,25 @@ def carry_out(
     folder: RunFolder, config: Config, prepared: AnyPrepared, watcher: Watcher, stop: StopRequest | None
 ) -> RunFolder:
     """The stages that are not done yet: the model, the baseline, the validation of a map, the report."""
-    with logging_to(folder.log), stop or StopRequest() as request:
+    with logging_to(folder.log), stop or StopRequest() as request, told_live(folder) as live:
         try:
-            _train_all(folder, config, prepared, watcher, request)
+            _train_all(folder, config, prepared, watcher, request, live)
         except Stopped:  # perhaps of a part, which nobody should resume alone
             raise request.exception(folder.path) from None
         build_report(folder.path)
     return folder
 
 
-def _train_all(folder: RunFolder, config: Config, prepared: AnyPrepared, watcher: Watcher, stop: StopRequest) -> None:
+def _train_all(
+    folder: RunFolder, config: Config, prepared: AnyPrepared, watcher: Watcher, stop: StopRequest, live: Live
+) -> None:
     if not folder.is_finished:
-        _train_one(folder, config, prepared, watcher, stop, "model")
+        _train_one(folder, config, prepared, watcher, stop, live, "model")
     if config.baseline.name != "none" and not folder.baseline.is_finished:
         baseline = _baseline_config(folder, config)
-        _train_one(folder.baseline, baseline, prepared, watcher, stop, "baseline")
+        _train_one(folder.baseline, baseline, prepared, watcher, stop, live, "baseline")
     if isinstance(prepared, PreparedPlots):
-        _validate(folder, prepared, watcher, stop)
+        _validate(folder, prepared, watcher, stop, live)
 
 
 def _baseline_config(folder: RunFolder, config: Config) -> Config:
@@ -77,13 +80,13 @@ def _baseline_config(folder: RunFolder, config: Config) -> Config:
     return resolve(layer | {"start": None, "distil": {}})
 
 
-def _validate(folder: RunFolder, prepared: PreparedPlots, watcher: Watcher, stop: StopRequest) -> None:
+def _validate(folder: RunFolder, prepared: PreparedPlots, watcher: Watcher, stop: StopRequest, live: Live) -> None:
     """Every fold is trained as the model was: by the same recipe, for as many steps."""
     config = load_config(folder.config)
 
     def train_fold(part: RunFolder, fold: PreparedPlots) -> None:
         if not part.is_finished:
-            _train_one(part, config, fold, OnlyProgress(watcher), stop, "fold")
+            _train_one(part, config, fold, OnlyProgress(watcher), stop, live, "fold")
 
     validate(folder, config, prepared, train_fold, watcher.says)
 
@@ -96,8 +99,15 @@ class OnlyProgress(Watcher):
 
 
 def _train_one(
-    folder: RunFolder, config: Config, prepared: AnyPrepared, watcher: Watcher, stop: StopRequest, what: str
+    folder: RunFolder,
+    config: Config,
+    prepared: AnyPrepared,
+    watcher: Watcher,
+    stop: StopRequest,
+    live: Live,
+    what: str,
 ) -> None:
+    live.begins(what)
     device = device_named(config.train.device)
     accelerator = Accelerator(cpu=device.type == "cpu", mixed_precision=_mixed(config.train.precision))
     torch.manual_seed(config.train.seed)
@@ -132,6 +142,7 @@ def _train_one(
 
         def watch(progress: Progress) -> None:
             watcher.advances(progress)
+            live.advances(progress)
             tracker.advances(progress)
 
         state = fit(

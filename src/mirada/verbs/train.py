@@ -144,7 +144,7 @@ def _make_folder(config: Config, out: str | Path | None) -> RunFolder:
     folder = RunFolder(Path(out))
     try:
         folder.path.mkdir(parents=True, exist_ok=True)
-        is_empty = not any(folder.path.iterdir())
+        is_empty = all(entry == folder.asked for entry in folder.path.iterdir())
     except OSError as error:
         raise MiradaError(f"{out}: cannot be the folder of a run ({error.strerror}); give another one.") from error
     if not is_empty:
