@@ -33,12 +33,26 @@ def count_flops(model: nn.Module, *inputs: Any) -> int:
     was_training = model.training
     model.eval()
     try:
-        # Not under no_grad: the counter follows modules by their gradients, and stumbles over parameters without.
-        with FlopCounterMode(display=False, custom_mapping={fused: _fused_flops}) as counter:
+        counter = FlopCounterMode(display=False, custom_mapping={fused: _fused_flops})
+        # It follows modules by hooks on all modules of the process, also those that other threads run: not wanted here.
+        counter.mod_tracker = _AllInOne()  # type: ignore[assignment]
+        with counter:
             model(*inputs)
     finally:
         model.train(was_training)
     return counter.get_total_flops()
+
+
+class _AllInOne:
+    """In place of the counter's own way to tell modules apart."""
+
+    parents = frozenset({"Global"})
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        pass
 
 
 def attention_flops(num_tokens: int, dim: int, window: int | None = None) -> int:
