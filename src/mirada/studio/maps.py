@@ -37,8 +37,9 @@ def routes(state: Studio) -> APIRouter:
     @router.get("/runs/{name}/maps")
     def maps(name: str) -> list[dict[str, Any]]:
         """The maps of a run: in its folder, in its `maps` folder, and beside it where they name the run."""
-        found = maps_of(state.run(name).path, state.folder)
-        return [_described(file, one) for file, one in found.items()]
+        run = state.run(name)
+        target = str(run.read_data().get("target_name", ""))
+        return [_described(file, one, target) for file, one in maps_of(run.path, state.folder).items()]
 
     @router.get("/runs/{name}/maps/{file:path}/tiles/{band}/{z}/{x}/{y}.png", response_class=Response, responses=TILE)
     def tile(
@@ -71,11 +72,11 @@ def routes(state: Studio) -> APIRouter:
     return router
 
 
-def _described(file: str, found: WebMap) -> dict[str, Any]:
+def _described(file: str, found: WebMap, target: str) -> dict[str, Any]:
     west, south, east, north = found.bounds
     return {
         "file": file,
-        "target": found.tags.target if found.tags is not None else "",
+        "target": target,
         "bounds": [[south, west], [north, east]],
         "size": list(found.grid.size),
         "bands": [
