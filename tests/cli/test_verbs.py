@@ -36,6 +36,7 @@ VERBS = (
     "neighbours",
     "report",
     "export",
+    "serve",
     "systems",
     "presets",
 )

@@ -23,6 +23,7 @@ from mirada.cli import (
     report,
     resume,
     segment,
+    serve,
     systems,
     train,
     translate,
@@ -90,6 +91,7 @@ for verb, words in (
     (neighbours.neighbours, "Show words that are near to a word."),
     (report.report, "Write the report of a run again."),
     (export.export, "Write the model of a run as files for elsewhere."),
+    (serve.serve, "Answer requests over HTTP with a trained model."),
     (systems.systems, "List the models that can be trained, or show one."),
     (presets.presets, "List the shipped presets, or show one."),
 ):

@@ -37,14 +37,14 @@ def is_loopback(host: str) -> bool:
 
 
 def add_guard(app: FastAPI, *, token: str | None, max_body: int, hosts: list[str] | None, page_policy: bool) -> Metrics:
-    """Guards all addresses of an app; its metrics are also in `app.state.metrics`.
+    """Guards all addresses of an app; its metrics are those in `app.state.metrics`, or new ones.
 
     token         what requests must carry as `Authorization: Bearer …`; reading may also say `?token=`
     max_body      bytes of a request
     hosts         names that the Host header may have (with any port); None for all
     page_policy   whether browsers may show what comes from here as pages, with scripts and styles of here only
     """
-    metrics = Metrics()
+    metrics: Metrics = getattr(app.state, "metrics", None) or Metrics()
     metrics.counter("mirada_requests_total", "Requests that were answered.")
     metrics.histogram("mirada_request_seconds", "Seconds until a request was answered.", SECONDS)
     app.state.metrics = metrics
@@ -161,7 +161,7 @@ class _Exchange:
     def _note(self, seconds: float) -> None:
         scope, status = self.scope, self.status or 499  # nobody waited for the answer
         # The pattern of the address, not the address: a crawler must not be able to fill the memory with labels.
-        path = getattr(scope.get("route"), "path", "other")
+        path = getattr(scope.get("route"), "path", None) or _known(scope)
         method = scope["method"] if scope["method"] in (*READING, "POST", "PUT", "PATCH", "DELETE") else "other"
         self.guard.metrics.count("mirada_requests_total", method=method, path=path, status=str(status))
         self.guard.metrics.observe("mirada_request_seconds", seconds, path=path)
@@ -174,6 +174,12 @@ class _Exchange:
             received=self.received,
             sent=self.sent,
         )
+
+
+def _known(scope: Scope) -> str:
+    """The address of a request that was refused on its way to it."""
+    paths = (getattr(route, "path", None) for route in getattr(scope.get("app"), "routes", ()))
+    return scope["path"] if scope["path"] in paths else "other"
 
 
 def _too_large(max_body: int) -> Refused:

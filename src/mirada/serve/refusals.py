@@ -31,7 +31,9 @@ class Refused(MiradaError):
 
 def error_answer(status: int, sentence: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
     """{"error": "one sentence"}: what every refusal looks like."""
-    return JSONResponse({"error": sentence}, status, headers=dict(headers or {}))
+    # Halves of surrogate pairs, which JSON can escape and UTF-8 cannot write, may come with what is quoted.
+    writable = sentence.encode("utf-8", "replace").decode("utf-8")
+    return JSONResponse({"error": writable}, status, headers=dict(headers or {}))
 
 
 def answer_failures(app: FastAPI) -> None:

@@ -42,6 +42,7 @@ class Options:
     at: tuple[int, ...] | None = None
     faithfulness: bool = True
     may_skip: bool = False  # nobody asked for these methods by name: what is not defined for the model is left out
+    whole: bool = False  # all rows of the weights, however many
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,10 @@ class Explanations:
         """One HTML page without anything from outside; with some rows of the weights, where they are too many."""
         return explained_page(list(self.items), self.title, self.command)
 
+    def numbers(self) -> list[dict]:
+        """Of every input its answers and the numbers of its maps: what explain.json holds."""
+        return [_numbers(item) for item in self.items]
+
     def save(self, folder: str | Path) -> list[Path]:
         """explain.html, a PNG for every input, and explain.json with the numbers of the maps."""
         folder = Path(folder)
@@ -75,9 +80,7 @@ class Explanations:
             file = folder / f"{name}.png"
             write_atomically(file, lambda partial, item=item: save_png(item, partial))  # type: ignore[misc]
             files.append(file)
-        write_json(
-            folder / "explain.json", {"command": self.command, "inputs": [_numbers(item) for item in self.items]}
-        )
+        write_json(folder / "explain.json", {"command": self.command, "inputs": self.numbers()})
         write_text(folder / "explain.html", self.page())
         return [folder / "explain.html", folder / "explain.json", *files]
 
@@ -125,17 +128,31 @@ def explain(
             "a run is explained on images (paths, uint8 arrays) or texts; tensors are for its model: "
             "mirada.explain(mirada.load(run).model, tensor)."
         )
-    place = (at,) if isinstance(at, int) else at
-    methods = methods_named(method)
-    if place is not None and method is None and kind not in ("text", "pairs"):
-        methods = tuple(name for name in methods if name in FOLLOWING)
-    plain = layer == -1 and head is None and place is None
-    options = Options(methods, target, layer, head, place, faithfulness, plain and method in (None, "all", ["all"]))
+    options = options_of(kind, method, target, layer, head, (at,) if isinstance(at, int) else at, faithfulness)
     items, failures, notes = _of_kind(kind)(trained, inputs, options, progress)
     if not items:
         raise MiradaError(failures[0] if failures else "nothing is given to explain; give at least one input.")
     title = f"What {trained.folder.path.name} looks at"
-    return Explanations(items, title, _command(trained, options), failures, notes)
+    return Explanations(items, title, command_of(trained, options), failures, notes)
+
+
+def options_of(
+    kind: str,
+    method: str | Sequence[str] | None,
+    target: Any = None,
+    layer: int | str = -1,
+    head: int | None = None,
+    at: tuple[int, ...] | None = None,
+    faithfulness: bool = True,
+    whole: bool = False,
+) -> Options:
+    """What was asked for, of inputs of this kind, with what follows from it."""
+    methods = methods_named(method)
+    if at is not None and method is None and kind not in ("text", "pairs"):
+        methods = tuple(name for name in methods if name in FOLLOWING)
+    plain = layer == -1 and head is None and at is None
+    may_skip = plain and method in (None, "all", ["all"])
+    return Options(methods, target, layer, head, at, faithfulness, may_skip, whole)
 
 
 Explained = tuple[Sequence[Item], list[str], list[str]]  # what was explained, what could not be, what was left out
@@ -162,8 +179,9 @@ def methods_named(method: str | Sequence[str] | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(method_named(name).name for name in names))
 
 
-def _command(trained: Trained, options: Options) -> str:
-    words = ["mirada", "explain", str(trained.folder.path), "INPUT"]
+def command_of(trained: Trained, options: Options, given: str = "INPUT") -> str:
+    """What gives the same on the command line."""
+    words = ["mirada", "explain", str(trained.folder.path), given]
     words += [word for name in options.methods for word in ("--method", name)]
     for option, value, default in (
         ("--target", options.target, None),

@@ -16,10 +16,15 @@ from mirada.tasks.mask_colours import coloured, palette_of
 from mirada.train.files import write_atomically
 
 
-def write_png(path: Path, mask_HW: np.ndarray, class_names: Sequence[str]) -> None:
+def picture_of(mask_HW: np.ndarray, class_names: Sequence[str]) -> Image.Image:
     """The number of a class in every pixel, in the colours of the report."""
     image = Image.fromarray(mask_HW).convert("P")
     image.putpalette(palette_of(class_names))
+    return image
+
+
+def write_png(path: Path, mask_HW: np.ndarray, class_names: Sequence[str]) -> None:
+    image = picture_of(mask_HW, class_names)
     write_atomically(path, lambda partial: image.save(partial, "PNG", optimize=True))
 
 
