@@ -5,7 +5,7 @@ Shape letters: B batch, H heads, N queries, M keys, E edges.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -35,16 +35,21 @@ def looks_of(model: nn.Module, *inputs: Any, score: Score | None = None) -> list
     return trace(model, *inputs, score=score).looks
 
 
-def trace(model: nn.Module, *inputs: Any, score: Score | None = None) -> Trace:
-    """Run model(*inputs) once. Without a `score` outputs are those of a plain run, to the bit."""
+def trace(
+    model: nn.Module, *inputs: Any, score: Score | None = None, layers: Sequence[str | int] | None = None
+) -> Trace:
+    """Run model(*inputs) once. Without a `score` outputs are those of a plain run, to the bit.
+
+    `layers` are those whose looks are wanted, by name or number: without a `score` only their weights are in memory.
+    """
     require_eval(model)
     if score is not None:
         require_gradients()
     if score is None:
-        with torch.inference_mode(), record(model) as maps:
+        with torch.inference_mode(), record(model, layers) as maps:
             output = model(*inputs)
         return Trace(_looks(model, maps), output)
-    with torch.enable_grad(), record(model, mode="differentiate") as maps:
+    with torch.enable_grad(), record(model, layers, mode="differentiate") as maps:
         output = model(*inputs)
         score_B = score(output)
         weights = [recorded.weights for recorded in maps.in_order]

@@ -5,6 +5,7 @@ Shape letters: B batch, C classes, H and W pixels, R rows and C columns of cells
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -42,33 +43,25 @@ def explain_images(
         if isinstance(pixels, str):
             failures.append(pixels)
         else:
-            items.append(_explained(trained, image.name, pixels, options, notes))
+            items.append(explained_image(trained, image.name, pixels, options, notes))
         if progress is not None:
             progress(number + 1, len(named))
     return items, failures, list(dict.fromkeys(notes))
 
 
-def _explained(
+def images_of(trained: Trained, pixels_CHW: np.ndarray) -> Tensor:
+    """One image as the model takes it."""
+    return trained.normalisation.apply(torch.from_numpy(np.stack([pixels_CHW]))).to(trained.device)
+
+
+def explained_image(
     trained: Trained, name: str, pixels_CHW: np.ndarray, options: Options, notes: list[str]
 ) -> ExplainedImage:
-    images = trained.normalisation.apply(torch.from_numpy(np.stack([pixels_CHW]))).to(trained.device)
-    target = class_number(trained, options.target)
-    if target is None and trained.data["task"] == "regression" and len(trained.data["target_names"]) > 1:
-        target = 0  # values have no order among them
+    images = images_of(trained, pixels_CHW)
     found = []
     for method in _methods(trained, options):
         try:
-            found.append(
-                by_method(
-                    trained.model,
-                    images,
-                    method=method,
-                    target=target,
-                    layer=options.layer,
-                    head=options.head,
-                    at=options.at,
-                )
-            )
+            found.append(_by_method(trained, images, method, options))
         except MiradaError as error:
             if not options.may_skip:
                 raise
@@ -84,12 +77,27 @@ def _explained(
         _answers(trained, outputs),
         _asked(trained, found[0].target_B, outputs),
         [_map(trained, images, one, options) for one in found],
-        _layers(trained, images),
+        image_layers(trained, images),
         (float(finest.height), float(finest.width)),
     )
-    shown = fitting(item)
+    shown = item if options.whole else fitting(item)
     assert isinstance(shown, ExplainedImage)
     return shown
+
+
+def one_map(trained: Trained, pixels_CHW: np.ndarray, method: str, options: Options) -> Map:
+    """By one method, of an image that may have been explained by others."""
+    images = images_of(trained, pixels_CHW)
+    return _map(trained, images, _by_method(trained, images, method, options), options)
+
+
+def _by_method(trained: Trained, images: Tensor, method: str, options: Options) -> ExplainedImages:
+    target = class_number(trained, options.target)
+    if target is None and trained.data["task"] == "regression" and len(trained.data["target_names"]) > 1:
+        target = 0  # values have no order among them
+    return by_method(
+        trained.model, images, method=method, target=target, layer=options.layer, head=options.head, at=options.at
+    )
 
 
 def _methods(trained: Trained, options: Options) -> list[str]:
@@ -171,7 +179,8 @@ def _asked(trained: Trained, target_B: Tensor | None, outputs: Tensor) -> str:
     return str(names[number])
 
 
-def _layers(trained: Trained, images: Tensor) -> list[Layer]:
+def image_layers(trained: Trained, images: Tensor, names: Sequence[str] | None = None) -> list[Layer]:
+    """In the order in which they ran; all, or those of these names."""
     if not attention_layers(trained.model):
         return []
     return [
@@ -182,5 +191,5 @@ def _layers(trained: Trained, images: Tensor) -> list[Layer]:
             (look.keys.size, look.keys.num_extra),
             look.kind,
         )
-        for look in trace(trained.model, images).looks
+        for look in trace(trained.model, images, layers=names).looks
     ]

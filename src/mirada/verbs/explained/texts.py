@@ -5,7 +5,7 @@ Shape letters: N tokens, M tokens of a source, T vocabulary.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -18,6 +18,7 @@ from mirada.explain.text import ExplainedTokens, explain_pairs, explain_tokens
 from mirada.explain.trace import trace
 from mirada.report.explained import ExplainedText, Layer, TokenMap
 from mirada.tasks.filling import BLANK
+from mirada.tasks.translation import Translation
 from mirada.verbs.explain import Options, Progress
 from mirada.verbs.explained.images import class_number
 from mirada.verbs.load import Trained
@@ -29,7 +30,7 @@ ByMethod = Callable[..., ExplainedTokens]  # method=…
 
 
 @dataclass(frozen=True)
-class _Read:
+class Read:
     """A text as the model reads it, and how to explain it by a method."""
 
     tokens: list[str]
@@ -38,24 +39,21 @@ class _Read:
     answers: list[tuple[str, float]]
     target: str
     by_method: ByMethod
+    translation: Translation | None = None
 
 
 def explain_texts(
     trained: Trained, texts: object, options: Options, progress: Progress | None
 ) -> tuple[list[ExplainedText], list[str], list[str]]:
     assert isinstance(trained, TrainedText)
-    read = READING.get(trained.does)
-    if read is None:
-        raise MiradaError(
-            f"{trained.folder.path}: has vectors of words and no attention, so there is nothing to explain."
-        )
+    require_readable(trained)
     items: list[ExplainedText] = []
     failures: list[str] = []
     notes: list[str] = []
     given = texts_of(texts)
     for number, text in enumerate(given):
         try:
-            items.append(_explained(trained, text, read(trained, text, options), options, notes))
+            items.append(explained_text(trained, text, read_text(trained, text, options), options, notes))
         except MiradaError as error:
             if len(given) == 1:
                 raise
@@ -65,7 +63,19 @@ def explain_texts(
     return items, failures, list(dict.fromkeys(notes))
 
 
-def _explained(trained: TrainedText, text: str, read: _Read, options: Options, notes: list[str]) -> ExplainedText:
+def require_readable(trained: TrainedText) -> None:
+    if trained.does not in READING:
+        raise MiradaError(
+            f"{trained.folder.path}: has vectors of words and no attention, so there is nothing to explain."
+        )
+
+
+def read_text(trained: TrainedText, text: str, options: Options) -> Read:
+    require_readable(trained)
+    return READING[trained.does](trained, text, options)
+
+
+def explained_text(trained: TrainedText, text: str, read: Read, options: Options, notes: list[str]) -> ExplainedText:
     maps = []
     for method in options.methods:
         try:
@@ -81,11 +91,11 @@ def _explained(trained: TrainedText, text: str, read: _Read, options: Options, n
         maps.append(TokenMap(known.name, known.title, known.is_not, relevance_N, known.cost, of_target_N=written_N))
     if not maps:
         raise MiradaError(notes[-1])
-    layers = _layers(trained, read.inputs)
+    layers = text_layers(trained, read.inputs)
     return ExplainedText(text, read.tokens, read.source_tokens, read.answers, read.target, maps, layers)
 
 
-def _classified(trained: TrainedText, text: str, options: Options) -> _Read:
+def _classified(trained: TrainedText, text: str, options: Options) -> Read:
     if options.at is not None:
         raise MiradaError("--at chooses a token that is written, and this model tells classes of texts; leave it out.")
     tokeniser = trained.tokeniser
@@ -109,10 +119,10 @@ def _classified(trained: TrainedText, text: str, options: Options) -> _Read:
     )
 
     answers = [(str(names[number]), float(share_C[number])) for number in best]
-    return _Read(_shown(tokeniser, token_1N), None, (token_1N,), answers, str(names[target]), by_method)
+    return Read(_shown(tokeniser, token_1N), None, (token_1N,), answers, str(names[target]), by_method)
 
 
-def _continued(trained: TrainedText, text: str, options: Options) -> _Read:
+def _continued(trained: TrainedText, text: str, options: Options) -> Read:
     """The token that comes after the text, or after token `at` of it."""
     tokeniser = trained.tokeniser
     tokens = tokeniser.encode(text)[-int(trained.data["max_length"]) :]
@@ -121,7 +131,7 @@ def _continued(trained: TrainedText, text: str, options: Options) -> _Read:
     return _of_one_token(trained, tokens, _place(options, len(tokens)), options)
 
 
-def _filled(trained: TrainedText, text: str, options: Options) -> _Read:
+def _filled(trained: TrainedText, text: str, options: Options) -> Read:
     """The first blank of a text, or the one that is token `at`."""
     tokeniser = trained.tokeniser
     pieces = BLANK.split(text)
@@ -132,7 +142,7 @@ def _filled(trained: TrainedText, text: str, options: Options) -> _Read:
     return _of_one_token(trained, tokens, place, options)
 
 
-def _of_one_token(trained: TrainedText, tokens: list[int], place: int, options: Options) -> _Read:
+def _of_one_token(trained: TrainedText, tokens: list[int], place: int, options: Options) -> Read:
     tokeniser = trained.tokeniser
     token_1N = torch.tensor([tokens], device=trained.device)
     with torch.inference_mode():
@@ -152,10 +162,10 @@ def _of_one_token(trained: TrainedText, tokens: list[int], place: int, options: 
     )
 
     word = tokeniser.tokens([target])[0]
-    return _Read(_shown(tokeniser, token_1N), None, (token_1N,), answers, f"{word!r} at token {place}", by_method)
+    return Read(_shown(tokeniser, token_1N), None, (token_1N,), answers, f"{word!r} at token {place}", by_method)
 
 
-def _translated(trained: TrainedText, text: str, options: Options) -> _Read:
+def _translated(trained: TrainedText, text: str, options: Options) -> Read:
     """A token of the model's own translation: the first, or token `at`."""
     translator = trained.translator
     source = translator.source.encode(text.strip())
@@ -184,17 +194,18 @@ def _translated(trained: TrainedText, text: str, options: Options) -> _Read:
     )
 
     word = translator.target.tokens([target])[0]
-    return _Read(
+    return Read(
         _shown(translator.target, read_1N),
         _shown(translator.source, source_1M),
         (source_1M, read_1N),
         answers,
         f"{word!r}, token {place + 1} of “{best.text}”",
         by_method,
+        best,
     )
 
 
-READING: dict[str, Callable[[TrainedText, str, Options], _Read]] = {
+READING: dict[str, Callable[[TrainedText, str, Options], Read]] = {
     "single-label": _classified,
     "generate": _continued,
     "fill": _filled,
@@ -235,10 +246,10 @@ def _shown(tokeniser: Any, token_1N: Tensor) -> list[str]:
     return [names.get(token) or tokeniser.tokens([token])[0] for token in token_1N[0].tolist()]
 
 
-def _layers(trained: TrainedText, inputs: tuple[Tensor, ...]) -> list[Layer]:
+def text_layers(trained: TrainedText, inputs: tuple[Tensor, ...], names: Sequence[str] | None = None) -> list[Layer]:
     """Looks of a recurrent decoder, one for every token that it writes, are one layer."""
     layers: dict[str, list[Any]] = {}
-    for look in trace(trained.model, *inputs).looks:
+    for look in trace(trained.model, *inputs, layers=names).looks:
         layers.setdefault(look.name, []).append(look)
     found = []
     for name, looks in layers.items():
