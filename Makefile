@@ -11,8 +11,16 @@ UV := UV_FIND_LINKS="$${PIP_FIND_LINKS:-}" .venv/bin/uv
 PYTEST := OMP_NUM_THREADS=1 $(VENV_PYTHON) -m pytest -n 2
 PEERS_PYTEST := OMP_NUM_THREADS=1 $(PEERS_PYTHON) -m pytest
 
+# The studio's pages need Node 20.19 or newer. Without it all else works; `make test NPM=` does as if it were not there.
+NPM := $(shell node -e 'const [a, b] = process.versions.node.split("."); process.exit(a > 20 || (a == 20 && b >= 19) ? 0 : 1)' \
+	2>/dev/null && command -v npm)
+PAGES := src/mirada/studio/static/index.html
+PAGE_SOURCES := $(shell find frontend/src frontend/public -type f) $(addprefix frontend/, \
+	index.html package.json package-lock.json tsconfig.json vite.config.ts)
+WITH_PAGES := $(if $(NPM),$(PAGES),no-pages)
+
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint bench docs constraints clean
+.PHONY: help demo test test-all test-pages lint bench docs studio no-pages constraints clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 20
@@ -20,11 +28,11 @@ help: ## list the targets
 demo: .venv/.core ## train a transformer and a CNN on handwritten digits, and report
 	.venv/bin/mirada train digits
 
-test: .venv/.dev ## the tests to run before every commit
+test: .venv/.dev test-pages ## the tests to run before every commit
 	$(PYTEST) -m "not long and not peers"
 
 # A suite that does not exist yet is skipped; one that exists and collects nothing fails (pytest's exit code 5).
-test-all: .venv/.dev .venv-peers/.dev ## the long tests, and parity with other libraries
+test-all: .venv/.dev .venv-peers/.dev $(WITH_PAGES) ## the long tests, and parity with other libraries
 	@if grep -rqE 'mark\.long\b' tests; then set -x; $(PYTEST) -m long; else echo "No long tests yet."; fi
 	@if [ -d tests/peers ]; then set -x; $(PEERS_PYTEST) -m peers tests/peers; else echo "No tests/peers yet."; fi
 
@@ -37,8 +45,23 @@ bench: .venv-peers/.dev ## measure the core and training against dense attention
 	$(PEERS_PYTHON) benchmarks/core.py
 	$(PEERS_PYTHON) benchmarks/throughput.py
 
-docs: .venv/.docs ## build the documentation into site/
+docs: .venv/.docs $(WITH_PAGES) ## build the documentation into site/
 	.venv/bin/mkdocs build --strict
+
+studio: $(WITH_PAGES) ## build the pages of the studio
+
+test-pages: $(WITH_PAGES)
+	@if [ -n "$(NPM)" ]; then set -x; $(NPM) --prefix frontend test --silent; fi
+
+no-pages:
+	@echo "There is no npm with Node 20.19 or newer: the studio's pages are not built, and its browser tests are skipped."
+
+$(PAGES): $(PAGE_SOURCES) | frontend/node_modules/.package-lock.json
+	$(NPM) --prefix frontend run build --silent
+
+frontend/node_modules/.package-lock.json: frontend/package-lock.json
+	$(NPM) --prefix frontend ci --loglevel=error
+	@touch $@
 
 # `make constraints UPGRADE=--upgrade` moves every pin but torch to its newest version.
 COMPILE = $(UV) pip compile pyproject.toml --quiet --python-version 3.11 $(UPGRADE) -c <(echo torch==$(TORCH)) \
@@ -53,6 +76,7 @@ constraints: .venv/bin/uv ## pin every package again
 	$(UNBUILD) constraints-peers.txt
 
 clean: ## remove environments, caches and built files
+	rm -rf frontend/node_modules src/mirada/studio/static
 	rm -rf .venv .venv-peers .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist site
 	find src tests -name __pycache__ -prune -exec rm -rf {} +
 
