@@ -150,6 +150,8 @@ def named(tokens: str | Sequence[str] | int) -> list[str]:
     for word in words:
         if len(word) > MAX_LETTERS:
             raise MiradaError(f"the token {word[:12] + '…'!r} has {len(word)} letters: give at most {MAX_LETTERS}")
+        if not word.isprintable():  # half a surrogate pair, say, which could not be written back
+            raise MiradaError(f"the token {word!r} has letters that cannot be shown: give words")
     return words
 
 

@@ -10,9 +10,7 @@ from mirada.verbs.learn.demos import codes, costs, layers, neighbourhoods, order
 from mirada.verbs.learn.demos.demo import Answer, Demo
 
 DEMOS: dict[str, Demo] = {
-    demo.name: demo
-    for group in (weights, order, codes, rotary, neighbourhoods, layers, costs)
-    for demo in group.DEMOS
+    demo.name: demo for group in (weights, order, codes, rotary, neighbourhoods, layers, costs) for demo in group.DEMOS
 }
 
 

@@ -51,7 +51,9 @@ def _shift_error(dim: int, base: float, step: int) -> float:
 
 def collision(position: int, length: int, other_position: int, other_length: int) -> Answer:
     if position > length or other_position > other_length:
-        raise MiradaError(f"position {position} of {length} and {other_position} of {other_length}: a sentence ends there")
+        raise MiradaError(
+            f"position {position} of {length} and {other_position} of {other_length}: a sentence ends there"
+        )
     codes = [didactic.normalised(torch.tensor([pos]), n).item()
              for pos, n in ((position, length), (other_position, other_length))]  # fmt: skip
     waves = sinusoidal_table(torch.tensor([position, other_position]), 16)

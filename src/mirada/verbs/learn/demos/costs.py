@@ -37,7 +37,9 @@ def noam(dim: int, warmup: int) -> Answer:
 
 def windows_cost(height: int, width: int, channels: int, window: int) -> Answer:
     if height % window or width % window:
-        raise MiradaError(f"{height} × {width} cells are not whole windows of {window}: choose sides that {window} divides")
+        raise MiradaError(
+            f"{height} × {width} cells are not whole windows of {window}: choose sides that {window} divides"
+        )
     num_tokens = height * width
     everyone = attention_flops(num_tokens, channels) // 2
     within = attention_flops(num_tokens, channels, window=window) // 2

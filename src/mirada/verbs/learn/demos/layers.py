@@ -79,7 +79,9 @@ def norm_order(depth: int, dim: int, seed: int) -> Answer:
 
 def patch_length(height: int, width: int, patch: int, channels: int) -> Answer:
     if height % patch or width % patch:
-        raise MiradaError(f"{height} × {width} pixels are not whole patches of {patch}: choose sides that {patch} divides")
+        raise MiradaError(
+            f"{height} × {width} pixels are not whole patches of {patch}: choose sides that {patch} divides"
+        )
     patches = patches_of(torch.zeros(1, channels, height, width), patch)
     num_patches, length = patches.shape[1:]
     return Answer(
