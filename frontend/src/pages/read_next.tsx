@@ -1,0 +1,58 @@
+// What comes next, step by step: choose one of the likely tokens and go on.
+import { useEffect, useState } from "preact/hooks";
+import { api } from "../api";
+import { useAnswer } from "../parts/ask";
+import { percent, Wait } from "../parts/controls";
+import { visible } from "../parts/tokens";
+import { say } from "../words";
+import { changeRead, type ReadChoice } from "./read_choice";
+
+const SHOWN = 10;
+
+export function NextSteps({ run, task, choice }: { run: string; task: string; choice: ReadChoice }) {
+  const [before, setBefore] = useState<string[]>([]); // what had been written at each step
+  useEffect(() => setBefore([]), [run, choice.text]);
+  const { value, error, isAsking, again } = useAnswer(JSON.stringify([run, choice.text, choice.written]), (signal) =>
+    api.next(run, { text: choice.text, written: choice.written || undefined, count: SHOWN }, signal),
+  );
+  const take = (written: string) => {
+    setBefore([...before, choice.written]);
+    changeRead({ written });
+  };
+  const back = () => {
+    changeRead({ written: before[before.length - 1] ?? "" });
+    setBefore(before.slice(0, -1));
+  };
+  const most = value?.top.reduce((best, { probability }) => Math.max(best, probability), 0) || 1;
+  return (
+    <section class="card" aria-labelledby="read-next">
+      <h2 id="read-next">{say("read.next")}</h2>
+      <p class="note">{say(`read.next.${task}`)}</p>
+      {choice.written && <p class="translated">{choice.written}</p>}
+      <div class="controls">
+        <button type="button" disabled={!choice.written} onClick={back}>
+          ← {say("read.next.back")}
+        </button>
+        <button type="button" disabled={!choice.written} onClick={() => (setBefore([]), changeRead({ written: "" }))}>
+          {say("read.next.start")}
+        </button>
+      </div>
+      <Wait isAsking={isAsking && !value} error={error} again={again} />
+      {value?.is_end && <p class="verdict">{say("read.next.end")}</p>}
+      {value && !error && (
+        <ol class={isAsking ? "next old" : "next"}>
+          {value.top.map((item, n) => (
+            <li key={n}>
+              <button type="button" disabled={isAsking} onClick={() => take(item.text)} aria-label={`${visible(item.token)}, ${percent(item.probability)}`}>
+                <span class="word">{visible(item.token)}</span>
+                <span class="share-bar" style={{ "--share": `${(100 * item.probability) / most}%` }}>
+                  {percent(item.probability)}
+                </span>
+              </button>
+            </li>
+          ))}
+        </ol>
+      )}
+    </section>
+  );
+}
