@@ -128,6 +128,6 @@ def test_a_token_without_neighbours_has_no_weights():
 )
 def test_what_cannot_be_shown_is_said_in_a_sentence(given, sentence):
     tokens = given.pop("tokens", SENTENCE)
-    with pytest.raises(MiradaError, match=".*") as error:
+    with pytest.raises(MiradaError) as error:
         attend(tokens, **given)
     assert sentence in str(error.value)

@@ -27,7 +27,8 @@ def sinusoidal(dim: int, base: float, length: int) -> Answer:
                    table.square().sum(-1).mean().item(), "right"),
             Number(Text("largest error of PE(pos + 3) = R₃ PE(pos)", "mayor error de PE(pos + 3) = R₃ PE(pos)"),
                    _shift_error(dim, base, 3), "right"),
-            Number(Text(f"longest wave, base {base:g}", f"onda más larga, base {base:g}"), _longest(dim, base), "right"),
+            Number(Text(f"longest wave, base {base:g}", f"onda más larga, base {base:g}"),
+                   _longest(dim, base), "right"),
             Number(Text("longest wave if the base were the warm-up (4000)",
                         "onda más larga si la base fuera el calentamiento (4000)"), _longest(dim, WARM_UP), "wrong"),
         ],
@@ -57,15 +58,16 @@ def collision(position: int, length: int, other_position: int, other_length: int
     codes = [didactic.normalised(torch.tensor([pos]), n).item()
              for pos, n in ((position, length), (other_position, other_length))]  # fmt: skip
     waves = sinusoidal_table(torch.tensor([position, other_position]), 16)
-    steps = range(0, max(length, other_length) + 1)
+    steps = range(max(length, other_length) + 1)
     return Answer(
         [
             Number(Text(f"pos/N of position {position} of {length}", f"pos/N de la posición {position} de {length}"),
                    codes[0], "wrong"),
             Number(Text(f"pos/N of position {other_position} of {other_length}",
                         f"pos/N de la posición {other_position} de {other_length}"), codes[1], "wrong"),
-            Number(Text("difference of the two codes", "diferencia de los dos códigos"), abs(codes[0] - codes[1]), "wrong"),
-            Number(Text("distance of their sinusoidal codes (d = 16)", "distancia de sus códigos sinusoidales (d = 16)"),
+            Number(Text("difference of the two codes", "diferencia de los dos códigos"),
+                   abs(codes[0] - codes[1]), "wrong"),
+            Number(Text("distance of their sinusoidal codes, d = 16", "distancia de sus códigos sinusoidales, d = 16"),
                    (waves[0] - waves[1]).norm().item(), "right"),
         ],
         [lines(Text("the code of each position", "el código de cada posición"), Text("position", "posición"), steps,
@@ -91,7 +93,8 @@ def binary(position: int, num_bits: int) -> Answer:
                    "wrong"),
         ],
         [
-            matrix(Text(f"code of position {position}", f"código de la posición {position}"), code, [position], _bits(num_bits), 0),
+            matrix(Text(f"code of position {position}", f"código de la posición {position}"),
+                   code, [position], _bits(num_bits), 0),
             matrix(Text("bit b flips every 2^b positions", "el bit b cambia cada 2^b posiciones"),
                    didactic.binary(shown, num_shown), shown.tolist(), _bits(num_shown), 0),
         ],
@@ -134,17 +137,17 @@ DEMOS = (
         "pe_{2t} = sin(t / warm^{2t/d}),  pe_{2t+1} = cos(t / warm^{2t/d})",
         Text(
             "PE(pos, 2i) = sin(pos / n^{2i/d}), PE(pos, 2i+1) = cos(pos / n^{2i/d}): position and channel are two "
-            "letters, and n = 10000 is the base of the wavelengths. The warm-up (4000 steps) belongs to the learning "
-            "rate. The other lecture's table has n = 100, which is fine: n is a parameter.",
-            "PE(pos, 2i) = sen(pos / n^{2i/d}), PE(pos, 2i+1) = cos(pos / n^{2i/d}): posición y canal son dos letras, y "
-            "n = 10000 es la base de las longitudes de onda. El calentamiento (4000 pasos) es de la tasa de aprendizaje. "
-            "La tabla de la otra clase usa n = 100, y está bien: n es un parámetro.",
+            "letters, and n = 10000 is the base of the wavelengths. The warm-up (4000 steps) belongs to the learning"
+            " rate. The other lecture's table has n = 100, which is fine: n is a parameter.",
+            "PE(pos, 2i) = sen(pos / n^{2i/d}), PE(pos, 2i+1) = cos(pos / n^{2i/d}): posición y canal son dos "
+            "letras, y n = 10000 es la base de las longitudes de onda. El calentamiento (4000 pasos) es de la tasa "
+            "de aprendizaje. La tabla de la otra clase usa n = 100, y está bien: n es un parámetro.",
         ),
         Text(
-            "With d = 4 and n = 100 this is the table of “I am a Robot”. Each code has the same length, and a step is "
-            "the same rotation everywhere.",
-            "Con d = 4 y n = 100 es la tabla de “I am a Robot”. Todos los códigos tienen la misma longitud, y un paso es "
-            "la misma rotación en todas partes.",
+            "With d = 4 and n = 100 this is the table of “I am a Robot”. Each code has the same length, and a step "
+            "is the same rotation everywhere.",
+            "Con d = 4 y n = 100 es la tabla de “I am a Robot”. Todos los códigos tienen la misma longitud, y un "
+            "paso es la misma rotación en todas partes.",
         ),
         (
             Input("dim", same("d"), 4, 2, 32, 2),
@@ -159,15 +162,15 @@ DEMOS = (
         Text("pos/N: two places, one code", "pos/N: dos lugares, un código"),
         "4/6 = 0,66 = 2/3 «¿posición 2 o 4?»",
         Text(
-            "The lecture's own objection, computed: position 4 of 6 and position 2 of 3 have the same code, so distance "
-            "between words depends on the length of the sentence.",
-            "La propia objeción de la clase, calculada: la posición 4 de 6 y la 2 de 3 tienen el mismo código, así que la "
-            "distancia entre palabras depende del largo de la oración.",
+            "The lecture's own objection, computed: position 4 of 6 and position 2 of 3 have the same code, so "
+            "distance between words depends on the length of the sentence.",
+            "La propia objeción de la clase, calculada: la posición 4 de 6 y la 2 de 3 tienen el mismo código, así "
+            "que la distancia entre palabras depende del largo de la oración.",
         ),
         Text(
             "The difference is zero where the two fractions agree; the sinusoidal codes of the two places stay apart.",
-            "La diferencia es cero donde las dos fracciones coinciden; los códigos sinusoidales de los dos lugares quedan "
-            "separados.",
+            "La diferencia es cero donde las dos fracciones coinciden; los códigos sinusoidales de los dos lugares "
+            "quedan separados.",
         ),
         (
             Input("position", Text("position", "posición"), 4, 0, 64),
@@ -183,13 +186,14 @@ DEMOS = (
         Text("Positions in binary", "Posiciones en binario"),
         "3 → 0 0 0 … 0 1 1",
         Text(
-            "A way to explain, not the usual method: sinusoids are used, and they are computed, not learned. Bits jump: "
-            "from 7 to 8 four channels change at once, where sines change a little.",
-            "Un modo de explicar, no el método usual: se usan sinusoides, y se calculan, no se aprenden. Los bits saltan: "
-            "de 7 a 8 cambian cuatro canales a la vez, donde los senos cambian poco.",
+            "A way to explain, not the usual method: sinusoids are used, and they are computed, not learned. Bits "
+            "jump: from 7 to 8 four channels change at once, where sines change a little.",
+            "Un modo de explicar, no el método usual: se usan sinusoides, y se calculan, no se aprenden. Los bits "
+            "saltan: de 7 a 8 cambian cuatro canales a la vez, donde los senos cambian poco.",
         ),
         Text(
-            "Bit b flips every 2^b positions: fast channels on the right, slow ones on the left, as with the sinusoids.",
+            "Bit b flips every 2^b positions: fast channels on the right, slow ones on the left, as with the "
+            "sinusoids.",
             "El bit b cambia cada 2^b posiciones: canales rápidos a la derecha, lentos a la izquierda, como en las "
             "sinusoides.",
         ),
@@ -207,13 +211,13 @@ DEMOS = (
         Text(
             "A toy: its wavelengths grow by a fixed amount (2π, 4π, 6π …). Those of the paper grow by a factor, "
             "10000^{2/d}, and come in pairs of sine and cosine.",
-            "Un juguete: sus longitudes de onda crecen en una cantidad fija (2π, 4π, 6π …). Las del artículo crecen por un "
-            "factor, 10000^{2/d}, y vienen en pares de seno y coseno.",
+            "Un juguete: sus longitudes de onda crecen en una cantidad fija (2π, 4π, 6π …). Las del artículo crecen "
+            "por un factor, 10000^{2/d}, y vienen en pares de seno y coseno.",
         ),
         Text(
             "With few channels the toy code soon comes back near a code it had before: the least distance is small.",
-            "Con pocos canales el código de juguete pronto vuelve cerca de un código anterior: la menor distancia es "
-            "pequeña.",
+            "Con pocos canales el código de juguete pronto vuelve cerca de un código anterior: la menor distancia es"
+            " pequeña.",
         ),
         (
             Input("dim", Text("channels", "canales"), 3, 2, 32),

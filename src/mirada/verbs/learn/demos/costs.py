@@ -69,10 +69,10 @@ DEMOS = (
         Text("All pairs against windows", "Todos los pares contra ventanas"),
         "Ω(MSA) = 4hwC² + 2(hw)²C «(Height, Weight, Channel)»",
         Text(
-            "The formula is right (Swin, eq. 1; the softmax is left out); it is Width, not Weight. Its companion for "
-            "windows of M × M is Ω(W-MSA) = 4hwC² + 2M²hwC: linear in the number of cells.",
-            "La fórmula es correcta (Swin, ec. 1; sin contar el softmax); es Width, no Weight. Su compañera para ventanas "
-            "de M × M es Ω(W-MSA) = 4hwC² + 2M²hwC: lineal en el número de celdas.",
+            "The formula is right (Swin, eq. 1; the softmax is left out); it is Width, not Weight. Its companion for"
+            " windows of M × M is Ω(W-MSA) = 4hwC² + 2M²hwC: linear in the number of cells.",
+            "La fórmula es correcta (Swin, ec. 1; sin contar el softmax); es Width, no Weight. Su compañera para "
+            "ventanas de M × M es Ω(W-MSA) = 4hwC² + 2M²hwC: lineal en el número de celdas.",
         ),
         Text(
             "On log scales the slopes tell: four in the side for all pairs, two for windows.",
@@ -92,15 +92,16 @@ DEMOS = (
         Text("Noam is a schedule, with its peak at the warm-up", "Noam es un plan, con su máximo al calentar"),
         "«optimizador Noam»: η = 1/√d · mín{1/√t, t/√(ω³)}",
         Text(
-            "The formula is the paper's. But it is a schedule of the learning rate for Adam(0.9, 0.98, 1e-9), not an "
-            "optimiser; and ω, the warm-up, has nothing to do with the base 10000 of the sinusoidal positions.",
-            "La fórmula es la del artículo. Pero es un plan de la tasa de aprendizaje para Adam(0,9, 0,98, 1e-9), no un "
-            "optimizador; y ω, el calentamiento, no tiene que ver con la base 10000 de las posiciones sinusoidales.",
+            "The formula is the paper's. But it is a schedule of the learning rate for Adam(0.9, 0.98, 1e-9), not an"
+            " optimiser; and ω, the warm-up, has nothing to do with the base 10000 of the sinusoidal positions.",
+            "La fórmula es la del artículo. Pero es un plan de la tasa de aprendizaje para Adam(0,9, 0,98, 1e-9), no"
+            " un optimizador; y ω, el calentamiento, no tiene que ver con la base 10000 de las posiciones "
+            "sinusoidales.",
         ),
         Text(
             "A straight rise to step ω, then a fall like 1/√t. Wider models and longer warm-ups have a lower peak.",
-            "Una subida recta hasta el paso ω, luego una caída como 1/√t. Modelos más anchos y calentamientos más largos "
-            "tienen un máximo menor.",
+            "Una subida recta hasta el paso ω, luego una caída como 1/√t. Modelos más anchos y calentamientos más "
+            "largos tienen un máximo menor.",
         ),
         (
             Input("dim", Text("width d", "ancho d"), 512, 1, 8192),

@@ -104,10 +104,10 @@ DEMOS = (
         Text("Normalise with 1/N", "Normalizar con 1/N"),
         "σ² = 1/(N−1) Σ (x_i − μ)²",
         Text(
-            "Batch normalisation divides by the biased variance, 1/N (Ioffe 2015). The factor N/(N − 1) only enters the "
-            "running variance that is kept for prediction. And transformers use layer normalisation.",
-            "Batch normalization divide por la varianza sesgada, 1/N (Ioffe 2015). El factor N/(N − 1) solo entra en la "
-            "varianza acumulada que se guarda para predecir. Y los transformers usan layer normalization.",
+            "Batch normalisation divides by the biased variance, 1/N (Ioffe 2015). The factor N/(N − 1) only enters "
+            "the running variance that is kept for prediction. And transformers use layer normalisation.",
+            "Batch normalization divide por la varianza sesgada, 1/N (Ioffe 2015). El factor N/(N − 1) solo entra en"
+            " la varianza acumulada que se guarda para predecir. Y los transformers usan layer normalization.",
         ),
         Text(
             "Only with 1/N does the result have variance one. The smaller the batch, the larger the difference.",
@@ -125,14 +125,14 @@ DEMOS = (
         Text("Norm before or after", "Normalizar antes o después"),
         "h = x + capa(norm(x))",
         Text(
-            "This is pre-norm: GPT-2 and ViT. The Transformer of 2017 is post-norm, LayerNorm(x + Sublayer(x)). Pre-norm "
-            "needs one more norm at the end.",
-            "Esto es pre-norm: GPT-2 y ViT. El Transformer de 2017 es post-norm, LayerNorm(x + Sublayer(x)). Pre-norm "
-            "necesita una normalización más al final.",
+            "This is pre-norm: GPT-2 and ViT. The Transformer of 2017 is post-norm, LayerNorm(x + Sublayer(x)). "
+            "Pre-norm needs one more norm at the end.",
+            "Esto es pre-norm: GPT-2 y ViT. El Transformer de 2017 es post-norm, LayerNorm(x + Sublayer(x)). "
+            "Pre-norm necesita una normalización más al final.",
         ),
         Text(
-            "Before any training: with pre-norm the tokens grow from layer to layer, which is why the stack ends with a "
-            "norm; with post-norm every layer gives size one.",
+            "Before any training: with pre-norm the tokens grow from layer to layer, which is why the stack ends "
+            "with a norm; with post-norm every layer gives size one.",
             "Antes de entrenar: con pre-norm los tokens crecen de capa en capa, por eso la pila termina con una "
             "normalización; con post-norm cada capa da tamaño uno.",
         ),

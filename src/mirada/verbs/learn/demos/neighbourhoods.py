@@ -34,7 +34,8 @@ def strided(length: int, stride: int) -> Answer:
                    missing["strided"], "right"),
         ],
         [
-            matrix(Text("as given: the local half", "como está: la mitad local"), masks["local"].int(), names, names, 0),
+            matrix(Text("as given: the local half", "como está: la mitad local"),
+                   masks["local"].int(), names, names, 0),
             matrix(Text("local ∪ every l-th", "local ∪ cada l-ésimo"), masks["strided"].int(), names, names, 0),
             matrix(Text("reached in two steps, as given", "alcanzado en dos pasos, como está"),
                    steps["local"].int(), names, names, 0),
@@ -109,10 +110,10 @@ DEMOS = (
         Text("Strided attention has two halves", "La atención strided tiene dos mitades"),
         "N_i = {j : máx(0, i−k) ≤ j ≤ i}",
         Text(
-            "This is only the local half. Strided attention (Child 2019) adds every l-th token before: "
-            "{j ≤ i : (i − j) mod l = 0}. With l ≈ √N two steps then reach all that came before.",
-            "Esto es solo la mitad local. La atención strided (Child 2019) agrega cada l-ésimo token anterior: "
-            "{j ≤ i : (i − j) mod l = 0}. Con l ≈ √N dos pasos alcanzan entonces todo lo anterior.",
+            "This is only the local half. Strided attention (Child 2019) adds every l-th token before: {j ≤ i : (i −"
+            " j) mod l = 0}. With l ≈ √N two steps then reach all that came before.",
+            "Esto es solo la mitad local. La atención strided (Child 2019) agrega cada l-ésimo token anterior: {j ≤ "
+            "i : (i − j) mod l = 0}. Con l ≈ √N dos pasos alcanzan entonces todo lo anterior.",
         ),
         Text(
             "Compare the two matrices of what is reached in two steps: the local half leaves a triangle empty.",
@@ -130,10 +131,10 @@ DEMOS = (
         Text("Neighbours on a grid: 4, 6 or 9", "Vecinos en una cuadrícula: 4, 6 o 9"),
         "«conectados si están a distancia 1», N_{i,j} = {x_{i+h, j+w} : h, w ∈ {−1, 0, 1}}",
         Text(
-            "The set has nine elements: the cell itself and the diagonals too. Its distance is the larger of the two "
-            "offsets (Chebyshev), at most 1. Cells at the border have 6 and at a corner 4.",
-            "El conjunto tiene nueve elementos: también la propia celda y las diagonales. Su distancia es el mayor de los "
-            "dos desplazamientos (Chebyshev), a lo sumo 1. En el borde hay 6 y en una esquina 4.",
+            "The set has nine elements: the cell itself and the diagonals too. Its distance is the larger of the two"
+            " offsets (Chebyshev), at most 1. Cells at the border have 6 and at a corner 4.",
+            "El conjunto tiene nueve elementos: también la propia celda y las diagonales. Su distancia es el mayor "
+            "de los dos desplazamientos (Chebyshev), a lo sumo 1. En el borde hay 6 y en una esquina 4.",
         ),
         Text(
             "Each number is the size of the neighbourhood of that cell.",
@@ -152,17 +153,17 @@ DEMOS = (
         Text("Hiding the future is not the MASK token", "Ocultar el futuro no es el token MASK"),
         "«reemplaza un tóken por una etiqueta MASK…»",
         Text(
-            "Two different things. A decoder hides the future by its neighbourhood: later words have weight zero, exactly. "
-            "The MASK token is BERT's: a word is replaced, and all still look at it and at what follows.",
-            "Dos cosas distintas. Un decodificador oculta el futuro con su vecindad: las palabras posteriores tienen peso "
-            "cero, exactamente. El token MASK es de BERT: se reemplaza una palabra, y todas la siguen mirando a ella y a "
-            "lo que sigue.",
+            "Two different things. A decoder hides the future by its neighbourhood: later words have weight zero, "
+            "exactly. The MASK token is BERT's: a word is replaced, and all still look at it and at what follows.",
+            "Dos cosas distintas. Un decodificador oculta el futuro con su vecindad: las palabras posteriores tienen"
+            " peso cero, exactamente. El token MASK es de BERT: se reemplaza una palabra, y todas la siguen mirando "
+            "a ella y a lo que sigue.",
         ),
         Text(
             "The first matrix is empty above the diagonal. In the second nothing is empty; only the column of the "
             "replaced word belongs to another vector.",
-            "La primera matriz está vacía sobre la diagonal. En la segunda nada está vacío; solo la columna de la palabra "
-            "reemplazada es de otro vector.",
+            "La primera matriz está vacía sobre la diagonal. En la segunda nada está vacío; solo la columna de la "
+            "palabra reemplazada es de otro vector.",
         ),
         (
             Input("position", Text("word, from 0", "palabra, desde 0"), 4, 0, len(WORDS) - 1),

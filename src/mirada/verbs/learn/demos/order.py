@@ -56,8 +56,8 @@ DEMOS = (
         Text(
             "With no position who bites whom makes no difference: the number is zero but for rounding. Choose a "
             "position and it is not.",
-            "Sin posición da igual quién muerde a quién: el número es cero salvo redondeo. Elija una posición y deja de "
-            "serlo.",
+            "Sin posición da igual quién muerde a quién: el número es cero salvo redondeo. Elija una posición y deja"
+            " de serlo.",
         ),
         (
             Input("position", Text("position", "posición"), "none", choices=("none", "sinusoidal", "rotary")),

@@ -65,16 +65,16 @@ DEMOS = (
         Text("One sign, and nothing turns", "Un signo, y nada gira"),
         "última fila del bloque: (−sin iθ, cos iθ)",
         Text(
-            "(sin iθ, cos iθ). Only then is the block a rotation: determinant 1, RᵀR = I, and q_iᵀk_j depends on j − i "
-            "alone. With the sign of the lecture the determinant is cos 2iθ.",
-            "(sen iθ, cos iθ). Solo así el bloque es una rotación: determinante 1, RᵀR = I, y q_iᵀk_j depende solo de "
-            "j − i. Con el signo de la clase el determinante es cos 2iθ.",
+            "(sin iθ, cos iθ). Only then is the block a rotation: determinant 1, RᵀR = I, and q_iᵀk_j depends on j −"
+            " i alone. With the sign of the lecture the determinant is cos 2iθ.",
+            "(sen iθ, cos iθ). Solo así el bloque es una rotación: determinante 1, RᵀR = I, y q_iᵀk_j depende solo "
+            "de j − i. Con el signo de la clase el determinante es cos 2iθ.",
         ),
         Text(
             "At iθ = 0.7 the determinant is 0.170 where it should be 1; and moving both tokens changes their score, "
             "which is what rotary positions are there to prevent.",
-            "En iθ = 0,7 el determinante es 0,170 donde debería ser 1; y mover ambos tokens cambia su puntaje, justo lo "
-            "que las posiciones rotatorias deben evitar.",
+            "En iθ = 0,7 el determinante es 0,170 donde debería ser 1; y mover ambos tokens cambia su puntaje, justo"
+            " lo que las posiciones rotatorias deben evitar.",
         ),
         (
             Input("theta", same("θ"), 0.7, 0, 3.2, 0.1),

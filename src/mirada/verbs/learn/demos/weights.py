@@ -50,7 +50,8 @@ def key_query_table(gap: float, the: float) -> Answer:
         ],
         [
             matrix(Text("down the columns: over the keys", "por columnas: sobre las claves"), down, KEYS, QUERIES, 4),
-            matrix(Text("along the rows: over the queries", "por filas: sobre las consultas"), across, KEYS, QUERIES, 4),
+            matrix(Text("along the rows: over the queries", "por filas: sobre las consultas"),
+                   across, KEYS, QUERIES, 4),
         ],
     )  # fmt: skip
 
@@ -119,19 +120,20 @@ DEMOS = (
         "key-query-table",
         ("B15", "E16"),
         Text("Which way the softmax runs", "En qué sentido va el softmax"),
-        "Tabla K·Q de «a fluffy blue creature roamed the verdant forest»: claves en las filas, consultas en las columnas "
-        "(faltan las filas «verdant» y «forest»)",
+        "Tabla K·Q de «a fluffy blue creature roamed the verdant forest»: claves en las filas, consultas en las "
+        "columnas (faltan las filas «verdant» y «forest»)",
         Text(
-            "The table is the transpose of the usual picture. Both are right as long as the softmax runs over the keys: "
-            "down the columns here. The logits were chosen to give the weights of the lecture in three of its columns.",
-            "La tabla es la transpuesta de la figura usual. Ambas valen mientras el softmax vaya sobre las claves: aquí "
-            "por columnas. Los logits se eligieron para dar los pesos de la clase en tres de sus columnas.",
+            "The table is the transpose of the usual picture. Both are right as long as the softmax runs over the "
+            "keys: down the columns here. The logits were chosen to give the weights of the lecture in three of its "
+            "columns.",
+            "La tabla es la transpuesta de la figura usual. Ambas valen mientras el softmax vaya sobre las claves: "
+            "aquí por columnas. Los logits se eligieron para dar los pesos de la clase en tres de sus columnas.",
         ),
         Text(
-            "A gap of 0.4 between two logits makes 0.4013 against 0.5987. Along the rows the column no longer sums to "
-            "one, so it is no average.",
-            "Una diferencia de 0,4 entre dos logits da 0,4013 contra 0,5987. Por filas la columna ya no suma uno: no es "
-            "un promedio.",
+            "A gap of 0.4 between two logits makes 0.4013 against 0.5987. Along the rows the column no longer sums "
+            "to one, so it is no average.",
+            "Una diferencia de 0,4 entre dos logits da 0,4013 contra 0,5987. Por filas la columna ya no suma uno: no"
+            " es un promedio.",
         ),
         (
             Input("gap", Text("logit of “blue” above “fluffy”", "logit de “blue” sobre “fluffy”"), 0.4, -5, 5, 0.1),
@@ -147,8 +149,8 @@ DEMOS = (
         Text(
             "Right as given: the weights are positive and sum to one, so the result lies in the convex hull of the "
             "values. The four other words share what is left.",
-            "Correcto tal como está: los pesos son positivos y suman uno, así que el resultado está en la envolvente "
-            "convexa de los valores. Las otras cuatro palabras comparten el resto.",
+            "Correcto tal como está: los pesos son positivos y suman uno, así que el resultado está en la envolvente"
+            " convexa de los valores. Las otras cuatro palabras comparten el resto.",
         ),
         Text(
             "Move the weights: the mixture moves, and never leaves the area that the values span.",
@@ -166,16 +168,16 @@ DEMOS = (
         Text("Divide by √d_k, not by d_k", "Dividir por √d_k, no por d_k"),
         "softmax(QKᵀ / d_k)",
         Text(
-            "softmax(QKᵀ / √d_k). A dot product of d_k random terms spreads like √d_k: dividing by its root keeps the "
-            "spread at one, at every width.",
-            "softmax(QKᵀ / √d_k). Un producto punto de d_k términos aleatorios se dispersa como √d_k: dividir por su "
-            "raíz mantiene la dispersión en uno, con cualquier ancho.",
+            "softmax(QKᵀ / √d_k). A dot product of d_k random terms spreads like √d_k: dividing by its root keeps "
+            "the spread at one, at every width.",
+            "softmax(QKᵀ / √d_k). Un producto punto de d_k términos aleatorios se dispersa como √d_k: dividir por su"
+            " raíz mantiene la dispersión en uno, con cualquier ancho.",
         ),
         Text(
-            "Without a scale one key takes nearly all (entropy falls to zero, and with it the gradient). Divided by d_k "
-            "all keys get the same, so attention looks at nothing.",
-            "Sin escala una clave se lleva casi todo (la entropía cae a cero, y con ella el gradiente). Dividido por d_k "
-            "todas las claves reciben lo mismo: la atención no mira nada.",
+            "Without a scale one key takes nearly all (entropy falls to zero, and with it the gradient). Divided by "
+            "d_k all keys get the same, so attention looks at nothing.",
+            "Sin escala una clave se lleva casi todo (la entropía cae a cero, y con ella el gradiente). Dividido por"
+            " d_k todas las claves reciben lo mismo: la atención no mira nada.",
         ),
         (
             Input("width", same("d_k"), 64, 2, 1024),
