@@ -186,15 +186,16 @@ export interface NextTokens {
 }
 
 export interface MapBand {
-  name: string; // prediction, low, high, spread, applicability
-  low: number;
+  name: string; // prediction, interval width, spread, applicability, low, high
+  low: number; // what the first colour stands for, and what lies below
   high: number;
+  colours: string[]; // "#rrggbb" from low to high, each for an equal part
 }
 
 export interface MapFile {
   file: string;
   target: string;
-  bounds: [[number, number], [number, number]]; // south-west and north-east in degrees
+  bounds: [[number, number], [number, number]]; // south-west and north-east, latitude first; east of 180° goes on
   size: [number, number];
   bands: MapBand[];
 }
@@ -203,8 +204,21 @@ export interface MapAnswer {
   longitude: number;
   latitude: number;
   values: Record<string, number | null>;
-  chip: { size: [number, number]; attention: Floats; note: string } | null; // what the place looks at around itself
-  plots: { longitude: number; latitude: number; weight: number }[]; // known plots it looks at, strongest first
+  coverage: number; // what the interval from low to high is to hold
+  // Shares of attention on the pixels around the place, NaN without data: of the place itself, or received from all pixels.
+  chip: { size: [number, number]; attention: Floats; kind: "around" | "received" } | null;
+  plots: SeenPlot[]; // known plots it looks at, strongest first
+  num_plots: number; // that it looks at in all
+  missing: "data" | "tags" | "model" | "rasters" | "plots" | null; // why there is no chip or no plots
+}
+
+export interface SeenPlot {
+  name: string;
+  longitude: number;
+  latitude: number;
+  value: number; // measured there
+  weight: number;
+  km: number;
 }
 
 export class Refused extends Error {
@@ -301,11 +315,11 @@ export const api = {
     ask<Reading>(`runs/${one(name)}/readings`, { ...json(what), signal }),
   next: (name: string, what: { text: string; written?: string; count?: number }, signal?: AbortSignal) =>
     ask<NextTokens>(`runs/${one(name)}/next`, { ...json(what), signal }),
-  maps: (name: string) => ask<MapFile[]>(`runs/${one(name)}/maps`),
+  maps: (name: string, signal?: AbortSignal) => ask<MapFile[]>(`runs/${one(name)}/maps`, { signal }),
   mapTiles: (name: string, file: string, band: string) =>
     keyed(url(`runs/${one(name)}/maps/${one(file)}/tiles/${one(band)}/`) + "{z}/{x}/{y}.png"),
-  mapAt: (name: string, file: string, longitude: number, latitude: number) =>
-    ask<MapAnswer>(`runs/${one(name)}/maps/${one(file)}/at${query({ longitude, latitude })}`),
+  mapAt: (name: string, file: string, longitude: number, latitude: number, signal?: AbortSignal) =>
+    ask<MapAnswer>(`runs/${one(name)}/maps/${one(file)}/at${query({ longitude, latitude })}`, { signal }),
   learn: <T>(path: string, content?: unknown) => ask<T>(`learn/${path}`, content === undefined ? {} : json(content)),
 };
 

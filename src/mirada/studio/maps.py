@@ -96,6 +96,7 @@ def _answer(at: MapAt) -> dict[str, Any]:
         "longitude": at.longitude,
         "latitude": at.latitude,
         "values": at.values,
+        "coverage": at.coverage,
         "chip": chip,
         "plots": [asdict(plot) for plot in at.plots],
         "num_plots": at.num_plots,

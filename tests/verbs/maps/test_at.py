@@ -64,7 +64,7 @@ def test_at_a_place_it_says_what_the_model_says(runs, trained, tmp_path):
         assert found.values[band] == pytest.approx(said[column], rel=1e-4, abs=1e-4)
     assert found.values["interval width"] == pytest.approx(said["high"] - said["low"], rel=1e-4)
     assert (found.longitude, found.latitude) == pytest.approx(lonlat(523_500, 5_981_500))  # the middle of the pixel
-    assert found.missing is None
+    assert found.missing is None and found.coverage == 0.8
 
 
 def test_it_looks_at_its_chip_and_at_plots(runs, trained):

@@ -9,7 +9,7 @@ word for it. Shape letters: L layers, H and W pixels of a chip, P known plots, M
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal
@@ -60,6 +60,7 @@ class MapAt:
     longitude: float  # of the middle of the pixel, where there is one
     latitude: float
     values: dict[str, float | None]
+    coverage: float  # what the interval from low to high is to hold
     chip: Chip | None = None
     plots: tuple[SeenPlot, ...] = ()  # the strongest first
     num_plots: int = 0  # that the model looks at
@@ -83,13 +84,13 @@ def map_at(trained: TrainedPlots, opened: WebMap, longitude: float, latitude: fl
     """What is there and why. `trained` is the run that made the map."""
     pixel, values = values_at(opened, longitude, latitude)
     if pixel is None or values["prediction"] is None:
-        return MapAt(longitude, latitude, values, missing="data")
+        return MapAt(longitude, latitude, values, trained.certainty.coverage, missing="data")
     lon, lat = (float(degrees) for degrees in opened.grid.lonlat(np.array(pixel[0]), np.array(pixel[1])))
-    found = MapAt(lon, lat, values)
+    found = MapAt(lon, lat, values, trained.certainty.coverage)
     try:
         layers_1LHW = _layers(trained, opened, pixel)
     except _NotThere as reason:
-        return MapAt(lon, lat, values, missing=reason.what)
+        return replace(found, missing=reason.what)
     return _looked(trained, layers_1LHW, found)
 
 
@@ -154,7 +155,7 @@ def _looked(trained: TrainedPlots, layers_1LHW: Tensor, found: MapAt) -> MapAt:
             plots, num_plots = _strongest(weight_P, lonlat_P2, values_P, names, found), len(weight_P)
         except MiradaError:
             missing = "plots"
-    return MapAt(found.longitude, found.latitude, found.values, chip, plots, num_plots, missing)
+    return replace(found, chip=chip, plots=plots, num_plots=num_plots, missing=missing)
 
 
 def _strongest(
