@@ -11,7 +11,7 @@ from __future__ import annotations
 import hmac
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from urllib.parse import parse_qs, urlsplit
 
 from fastapi import FastAPI, HTTPException
@@ -36,13 +36,22 @@ def is_loopback(host: str) -> bool:
     return host.strip("[]").lower() in LOOPBACK or host.startswith("127.")
 
 
-def add_guard(app: FastAPI, *, token: str | None, max_body: int, hosts: list[str] | None, page_policy: bool) -> Metrics:
+def add_guard(
+    app: FastAPI,
+    *,
+    token: str | None,
+    max_body: int,
+    hosts: list[str] | None,
+    page_policy: bool,
+    is_open: Callable[[str], bool] = lambda path: False,
+) -> Metrics:
     """Guards all addresses of an app; its metrics are those in `app.state.metrics`, or new ones.
 
     token         what requests must carry as `Authorization: Bearer …`; reading may also say `?token=`
     max_body      bytes of a request
     hosts         names that the Host header may have (with any port); None for all
     page_policy   whether browsers may show what comes from here as pages, with scripts and styles of here only
+    is_open       of a path, whether it may be read without the token: scripts of a page cannot carry one
     """
     metrics: Metrics = getattr(app.state, "metrics", None) or Metrics()
     metrics.counter("mirada_requests_total", "Requests that were answered.")
@@ -50,7 +59,9 @@ def add_guard(app: FastAPI, *, token: str | None, max_body: int, hosts: list[str
     app.state.metrics = metrics
     answer_failures(app)
     policy = PAGES if page_policy else NO_PAGES
-    app.add_middleware(Guard, token=token, max_body=max_body, hosts=hosts, policy=policy, metrics=metrics)
+    app.add_middleware(
+        Guard, token=token, max_body=max_body, hosts=hosts, policy=policy, metrics=metrics, is_open=is_open
+    )
     return metrics
 
 
@@ -58,8 +69,17 @@ class Guard:
     """The middleware of `add_guard`; plain ASGI, so that answers may stream."""
 
     def __init__(
-        self, app: ASGIApp, *, token: str | None, max_body: int, hosts: list[str] | None, policy: str, metrics: Metrics
+        self,
+        app: ASGIApp,
+        *,
+        token: str | None,
+        max_body: int,
+        hosts: list[str] | None,
+        policy: str,
+        metrics: Metrics,
+        is_open: Callable[[str], bool] = lambda path: False,
     ) -> None:
+        self.is_open = is_open
         self.app, self.token, self.max_body, self.policy, self.metrics = app, token, max_body, policy, metrics
         self.hosts = None if hosts is None else {host.strip("[]").lower() for host in hosts}
         self.in_progress = 0
@@ -94,6 +114,8 @@ class Guard:
     def _has_token(self, headers: Headers, scope: Scope) -> bool:
         scheme, _, given = headers.get("authorization", "").partition(" ")
         found = [given.strip().encode("latin-1")] if scheme.lower() == "bearer" else []
+        if scope["method"] in READING and self.is_open(scope["path"].removeprefix(scope.get("root_path", ""))):
+            return True
         if scope["method"] in READING:  # images and frames of a page cannot send headers
             found += [one.encode() for one in parse_qs(scope["query_string"].decode("latin-1")).get("token", [])[:1]]
         assert self.token is not None
