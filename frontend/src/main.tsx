@@ -1,5 +1,5 @@
+import "./style.css"; // before the styles of the pages, which may change it
 import { render } from "preact";
 import { Studio } from "./studio";
-import "./style.css";
 
 render(<Studio />, document.getElementById("app")!);

@@ -56,7 +56,7 @@ export function Studio() {
             </Suspense>
           </Guarded>
         ) : (
-          <p role="alert">{say("shell.nothing")}</p>
+          <h1>{say("shell.nothing")}</h1>
         )}
       </main>
     </>

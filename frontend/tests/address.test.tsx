@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { address, choose, go, parse, permalink, written } from "../src/address";
+import { address, choose, go, parse, permalink, written, type Address } from "../src/address";
 
 describe("address", () => {
   test.each([
@@ -12,7 +12,7 @@ describe("address", () => {
     ["#/runs/50%", { path: ["runs", "50%"], chosen: {} }], // half typed
   ])("%s is read", (hash, expected) => expect(parse(hash)).toEqual(expected));
 
-  test.each([
+  test.each<Address>([
     { path: ["runs"], chosen: {} },
     { path: ["look", "niños & 50% / <b>"], chosen: { text: "¿qué? a=b&c #1", at: "3,5" } },
     { path: ["runs", "a b"], chosen: { compare: "x,y%2Cz", empty: "" } },

@@ -85,8 +85,8 @@ function Scores({ runs, metric }: { runs: RunDetail[]; metric: string | undefine
         <thead>
           <tr>
             <th scope="col">{say("runs.column.name")}</th>
-            <th scope="col">{say("runs.column.status")}</th>
-            <th scope="col">{say("runs.column.system")}</th>
+            <th scope="col" class="wide">{say("runs.column.status")}</th>
+            <th scope="col" class="wide">{say("runs.column.system")}</th>
             <th scope="col" class="number">{say("runs.column.score")}</th>
             <th scope="col" class="number">{say("runs.column.baseline")}</th>
             {metric && <th scope="col" class="number">{say("runs.best", { metric: metricName(metric) })}</th>}
@@ -101,8 +101,8 @@ function Scores({ runs, metric }: { runs: RunDetail[]; metric: string | undefine
                 <span class="swatch" style={{ color: colourOf(index) }} aria-hidden="true" />
                 <a href={addressOf({ path: ["runs", run.name], chosen: {} })}>{run.name}</a>
               </th>
-              <td><StatusWord status={run.status} /></td>
-              <td>{systemName(run)}</td>
+              <td class="wide"><StatusWord status={run.status} /></td>
+              <td class="wide">{systemName(run)}</td>
               <td class="number"><ScoreWords score={run.score} /></td>
               <td class="number"><ScoreWords score={run.baseline} of={run.baseline?.system} /></td>
               {metric && <td class="number">{bestWords(run, metric)}</td>}

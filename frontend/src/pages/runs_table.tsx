@@ -115,6 +115,7 @@ export function ScoreWords({ score, of }: { score: Score | null; of?: string }) 
 }
 
 export function OpenLinks({ run }: { run: Pick<RunSummary, "name" | "pages" | "has_report"> }) {
+  if (run.pages.length === 0 && !run.has_report) return null;
   return (
     <span class="links">
       {run.pages.map((page) => (
@@ -124,7 +125,7 @@ export function OpenLinks({ run }: { run: Pick<RunSummary, "name" | "pages" | "h
       ))}
       {run.has_report && (
         <a href={api.report(run.name)} target="_blank" rel="noopener" aria-label={say("runs.report.of", { name: run.name })}>
-          {say("runs.report")}
+          {say("runs.report")} <span aria-hidden="true">↗</span>
         </a>
       )}
     </span>

@@ -160,4 +160,4 @@ function Control({ id, field, words, told, onChange }: Pick<SettingProps, "field
   );
 }
 
-const example = ({ shape }: Field): string => (shape.kind === "list" ? say("schema.commas") : shape.kind === "free" ? '{"name": 1}' : "");
+const example = ({ shape }: Field): string => (shape.kind === "list" ? "a, b" : shape.kind === "free" ? '{"name": 1}' : "");

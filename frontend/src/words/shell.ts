@@ -9,7 +9,7 @@ export const shell: Words = {
   "shell.skip": { en: "Skip to the page", es: "Saltar al contenido" },
   "shell.language": { en: "Language", es: "Idioma" },
   "shell.theme": { en: "Colours", es: "Colores" },
-  "shell.theme.system": { en: "As the system", es: "Como el sistema" },
+  "shell.theme.system": { en: "System", es: "Sistema" },
   "shell.theme.light": { en: "Light", es: "Claro" },
   "shell.theme.dark": { en: "Dark", es: "Oscuro" },
   "shell.loading": { en: "One moment …", es: "Un momento …" },

@@ -41,7 +41,6 @@ export const training: Words = {
   "schema.none.of": { en: "{name}: none", es: "{name}: ninguno" },
   "schema.true": { en: "yes", es: "sí" },
   "schema.false": { en: "no", es: "no" },
-  "schema.commas": { en: "divided by commas", es: "separados por comas" },
   "schema.choice": { en: "One of: {options}.", es: "Uno de: {options}." },
   "schema.number": { en: "Not a number.", es: "No es un número." },
   "schema.whole": { en: "Not a whole number.", es: "No es un número entero." },
