@@ -19,7 +19,6 @@ def table(path, points: list[dict]) -> str:
     return str(path)
 
 
-@pytest.mark.long
 def test_places(served, tmp_path):
     pytest.importorskip("rasterio")
     run = plots_run.run(plots_run.NO_VALIDATION)

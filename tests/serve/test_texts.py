@@ -47,10 +47,10 @@ def test_a_text_is_never_the_name_of_a_file(served, tmp_path, monkeypatch):
 
 
 def test_translations(served, tmp_path):
-    run = tiny_run(tmp_path / "run", num_steps=5)
+    run = tiny_run(tmp_path / "run", num_steps=40)  # it has learned to end
     client = served(run)
-    found = client.post("/predict", json={"texts": TEXTS}).json()["answers"]
-    for answer, expected in zip(found, mirada.load(run).predict(TEXTS), strict=True):
+    found = client.post("/predict", json={"texts": TEXTS[:2]}).json()["answers"]
+    for answer, expected in zip(found, mirada.load(run).predict(TEXTS[:2]), strict=True):
         assert answer["text"] == expected["text"] and answer["score"] == pytest.approx(expected["score"], abs=1e-5)
     greedy = client.post("/predict", json={"texts": TEXTS[:1], "beam": 1}).json()["answers"][0]
     assert greedy["text"] == mirada.load(run).translator.translate(TEXTS[:1], beam=1)[0][0].text

@@ -1,4 +1,4 @@
-"""Runs of every kind as `mirada train` leaves them, without any training: a server does not care how good a model is."""
+"""Runs of every kind as `mirada train` leaves them, without training: a server does not care how good they are."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def mask_run(path: Path) -> Path:
 
 
 def writing_run(path: Path) -> Path:
-    tokeniser = Tokeniser.train([" ".join(NUMBERS)] * 3, "char")
+    tokeniser = Tokeniser.train([" ".join(NUMBERS)] * 3, "character")
     arguments = {"num_tokens": len(tokeniser), "dim": 8, "depth": 1, "num_heads": 2, "max_length": 16}
     run = _written(path, "gpt", arguments, {"inputs": "text", "task": "generate", "max_length": 16})
     tokeniser.save(RunFolder(path).tokeniser)

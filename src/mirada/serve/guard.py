@@ -18,6 +18,7 @@ from fastapi import FastAPI, HTTPException
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from mirada.errors import MiradaError
 from mirada.serve.metrics import SECONDS, Metrics
 from mirada.serve.refusals import Refused, answer_failures, error_answer
 from mirada.serve.request_log import log_failure, log_request
@@ -34,6 +35,16 @@ NO_PAGES = "default-src 'none'; frame-ancestors 'none'"
 def is_loopback(host: str) -> bool:
     """Whether a server bound to this host is reached from this machine only."""
     return host.strip("[]").lower() in LOOPBACK or host.startswith("127.")
+
+
+def require_token(host: str, token: str | None) -> None:
+    """A server that others can reach wants a token, and one that headers can carry."""
+    if token is None and not is_loopback(host):
+        raise MiradaError(
+            f"{host}: others can reach this address, so requests need a token; set MIRADA_TOKEN or give --token."
+        )
+    if token is not None and not all("!" <= letter <= "~" for letter in token):
+        raise MiradaError("the token has spaces or letters beyond ASCII, which headers cannot carry; give another.")
 
 
 def add_guard(

@@ -1,7 +1,6 @@
 """Questions about places: JSON with a list of points, in degrees, with the covariates that the model knows."""
 
 import csv
-import re
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any
@@ -11,7 +10,6 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from mirada.data.geo.batches import layers_of
-from mirada.errors import MiradaError
 from mirada.explain.chips import KNOWN, explain_chips
 from mirada.serve import answers as say
 from mirada.serve.refusals import Refused
@@ -43,7 +41,8 @@ def routes(served: Served) -> APIRouter:
     @router.post("/predict", response_model=say.Answers[say.PredictedPlace], responses=REFUSED_QUESTIONS)
     async def predict(question: Question) -> Any:  # type: ignore[valid-type]
         """What the model predicts at places, with its interval; bands are read from the rasters of the run."""
-        return {"answers": await served.turns.alone(lambda: _predicted(trained, question.points))}
+        predicted = lambda: asked_of_model(lambda: _predicted(trained, question.points))  # noqa: E731
+        return {"answers": await served.turns.alone(predicted)}
 
     @router.post("/explain", response_model=say.Explained[say.ExplainedPlace], responses=REFUSED_QUESTIONS)
     async def explain_places(
@@ -69,11 +68,7 @@ def _question(name: str, point: type[BaseModel], most: int) -> Any:
 
 def _predicted(trained: TrainedPlots, points: list[Place]) -> list[dict]:
     with TemporaryDirectory(prefix="mirada-serve-") as folder:
-        path = _written(points, Path(folder))
-        try:
-            rows = trained.rows(path)
-        except MiradaError as error:
-            raise Refused(409, _without(folder, error)) from error
+        rows = trained.rows(_written(points, Path(folder)))
     return [_worded(trained, point, row) for point, row in zip(points, rows, strict=True)]
 
 
@@ -124,8 +119,3 @@ def _worded(trained: TrainedPlots, point: Place, row: dict) -> dict:
         "area": row.get("area"),
         "error": row["error"],
     }
-
-
-def _without(folder: str, error: MiradaError) -> str:
-    """The table is ours: its folder says nothing to who asked."""
-    return re.sub(rf"{re.escape(folder)}[\\/]?", "", str(error))

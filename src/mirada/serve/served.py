@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -96,7 +97,12 @@ def asked_of_model(work: Callable[[], Found]) -> Found:
     except Refused:
         raise
     except MiradaError as error:
-        raise Refused(409, str(error)) from error
+        raise Refused(409, without_folders(error)) from error
+
+
+def without_folders(error: MiradaError) -> str:
+    """Where files of this machine lie is nothing to those who ask."""
+    return re.sub(r"(?<![\w.:/])/(?:[^\s/:,]+/)+", "", str(error))
 
 
 def png_of(item: Item) -> bytes:
