@@ -47,14 +47,14 @@ class Writer:
         for step in self.tokens(prompt, count=count, max_tokens=max_tokens, draw=draw):
             for row, token in step:
                 written[row].append(token)
-        known = self._known(prompt)
+        known = self.known(prompt)
         start = self.tokeniser.decode(known)
         # Decoded together with the prompt: what a token looks like may depend on the one before it.
         return [self.tokeniser.decode([*known, *each])[len(start) :] for each in written]
 
     def stream(self, prompt: str = "", *, max_tokens: int = 200, draw: Draw | None = None) -> Iterator[str]:
         """One continuation, piece by piece as it is written: together they are what `write` gives."""
-        text = _Growing(self.tokeniser, self._known(prompt))
+        text = _Growing(self.tokeniser, self.known(prompt))
         for step in self.tokens(prompt, count=1, max_tokens=max_tokens, draw=draw):
             for _, token in step:
                 if piece := text.add(token):
@@ -74,7 +74,7 @@ class Writer:
         how = asdict(draw or Draw())
         unused = range(len(self.tokeniser), len(self.model.embedding.weight))  # type: ignore[arg-type, union-attr]
         never = {*self.tokeniser.special.values(), *unused} - {self.tokeniser.end}
-        texts = {row: list(self._known(prompt)) for row in range(count)}
+        texts = {row: list(self.known(prompt)) for row in range(count)}
         wanted = dict.fromkeys(texts, max_tokens)
         begun = 0
         while wanted:
@@ -104,7 +104,7 @@ class Writer:
     @torch.inference_mode()
     def next(self, prompt: str, k: int = 10) -> list[Likely]:
         """The `k` likeliest next tokens."""
-        seen = self._seen(self._known(prompt), self.max_length)
+        seen = self.seen(self.known(prompt))
         logits_T = self.model(torch.tensor([seen], device=self.device))[0, -1].float()
         best = (logits_T - logits_T.logsumexp(-1)).exp().topk(min(k, len(logits_T)))
         return [
@@ -112,9 +112,13 @@ class Writer:
             for token, probability in zip(best.indices.tolist(), best.values.tolist(), strict=True)
         ]
 
-    def _known(self, prompt: str) -> list[int]:
+    def known(self, prompt: str) -> list[int]:
         """The tokens of the prompt; a text without beginning begins as lines do."""
         return self.tokeniser.encode(prompt) or self.tokeniser.encode("\n") or [self.tokeniser.end]
+
+    def seen(self, tokens: list[int]) -> list[int]:
+        """The last of them, as many as the model can see."""
+        return self._seen(tokens, self.max_length)
 
     def _seen(self, tokens: list[int], most: int | None = None) -> list[int]:
         most = max(1, self.max_length // 2) if most is None else most

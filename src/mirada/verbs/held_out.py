@@ -1,0 +1,95 @@
+"""The held-out images of a run again, with what was said of them: as in the report, but all, some at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from mirada.errors import MiradaError
+from mirada.report.contents import Contents, read_contents, read_rows
+from mirada.report.held_out import Reader, open_held_out
+from mirada.report.paired import label_set
+from mirada.train.folder import RunFolder
+
+KINDS = ("image", "masks", "pixels")
+MAX_OPEN = 4
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Row `index` of predictions.csv. `is_right` is None where answers are no classes."""
+
+    index: int
+    name: str
+    truth: str | None
+    answer: str | None
+    is_right: bool | None
+
+
+def num_held_out(run: RunFolder, inputs: str) -> int:
+    return len(_rows(run)) if inputs in KINDS else 0
+
+
+def held_out(run: RunFolder, start: int, count: int) -> tuple[int, list[HeldOut]]:
+    """How many there are, and `count` of them."""
+    contents = _contents(run)
+    rows = contents.predictions
+    return len(rows), [_told(index, rows[index], contents) for index in range(start, min(start + count, len(rows)))]
+
+
+def held_out_pixels(run: RunFolder, index: int) -> tuple[str, np.ndarray]:
+    """Its name, and uint8 (H, W, C) as the model saw it."""
+    contents = _contents(run)
+    if not 0 <= index < len(contents.predictions):
+        raise MiradaError(f"held-out image {index}: there are {len(contents.predictions)}, from 0.")
+    row = contents.predictions[index]
+    return row["name"], _reader(run.path, _stamp(run)).read(row)
+
+
+def held_out_path(run: RunFolder, index: int) -> str | None:
+    """The file of an image, where it has one."""
+    name = _rows(run)[index].get("name", "")
+    return name if Path(name).is_file() else None
+
+
+def _told(index: int, row: dict[str, str], run: Contents) -> HeldOut:
+    """What was true and what was answered, in the words of predictions.csv."""
+    if run.task == "regression":
+        truth, answer = (
+            ", ".join(f"{float(row[f'{word}_{name}']):.4g}" for name in run.data["target_names"])
+            for word in ("target", "predicted")
+        )
+        return HeldOut(index, row["name"], truth, answer, None)
+    truth, answer = row.get("target"), row.get("predicted")
+    is_right = None
+    if truth is not None and answer is not None:
+        is_multi = run.task == "multi-label"
+        is_right = label_set(truth) == label_set(answer) if is_multi else truth == answer
+    return HeldOut(index, row["name"], truth, answer, is_right)
+
+
+def _contents(run: RunFolder) -> Contents:
+    contents = read_contents(run.path)
+    if contents.inputs not in KINDS:
+        raise MiradaError(f"{run.path}: was not trained on images, so it has no held-out ones.")
+    return contents
+
+
+def _rows(run: RunFolder) -> list[dict[str, str]]:
+    try:
+        return read_rows(run.predictions)
+    except (OSError, ValueError):
+        return []
+
+
+def _stamp(run: RunFolder) -> int:
+    return run.data.stat().st_mtime_ns
+
+
+@lru_cache(MAX_OPEN)
+def _reader(path: Path, stamp: int) -> Reader:
+    """Kept, as opening the source of images in one file reads all of it."""
+    return open_held_out(read_contents(path))
