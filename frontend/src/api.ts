@@ -235,7 +235,8 @@ const token = new URLSearchParams(location.search).get("token") ?? sessionStorag
 if (token) sessionStorage.setItem("mirada.token", token);
 
 export function url(path: string): string {
-  return new URL(`api/${path}`, document.baseURI).pathname;
+  const { pathname, search } = new URL(`api/${path}`, document.baseURI);
+  return pathname + search;
 }
 
 // For what the browser itself asks for (images, frames, links), which cannot send a header.
