@@ -24,6 +24,7 @@ from mirada.cli import (
     resume,
     segment,
     serve,
+    studio,
     systems,
     train,
     translate,
@@ -92,6 +93,7 @@ for verb, words in (
     (report.report, "Write the report of a run again."),
     (export.export, "Write the model of a run as files for elsewhere."),
     (serve.serve, "Answer requests over HTTP with a trained model."),
+    (studio.studio, "Look at runs and into models in the browser."),
     (systems.systems, "List the models that can be trained, or show one."),
     (presets.presets, "List the shipped presets, or show one."),
 ):

@@ -10,11 +10,12 @@ import numpy as np
 from PIL import Image
 
 from mirada.data import decode_image, fit_image, match_channels, open_source
+from mirada.data.masks.table import open_masks
 from mirada.errors import MiradaError
 from mirada.report.contents import Contents
 from mirada.report.style import data_uri
 
-FILE_KINDS = ("folder", "table")  # whose rows are named by their paths
+FILE_KINDS = ("folder", "table", "mask folders")  # whose rows are named by their paths
 LARGEST = 160  # px of a picture in the report
 PIXEL_ART = 64  # px up to which images are kept exact, and shown with square pixels
 
@@ -38,6 +39,9 @@ def open_held_out(run: Contents) -> Reader:
     if data["kind"] in FILE_KINDS:
         size = tuple(data["image_size"])
         return Reader(run, lambda prediction: decode_image(prediction["name"], size))
+    if data.get("inputs") == "masks":
+        masks = open_masks(data["source"], classes=None, ignore=None)
+        return Reader(run, lambda prediction: masks.read_image(int(prediction["row"])))
     table = open_source(data["source"], task=data.get("labels", data["task"]))
     if table.checksum() != data["checksum"]:
         raise MiradaError(f"{data['source']}: changed since the run, so its images are no longer those of this run.")

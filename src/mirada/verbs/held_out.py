@@ -12,6 +12,7 @@ from mirada.errors import MiradaError
 from mirada.report.contents import Contents, read_contents, read_rows
 from mirada.report.held_out import Reader, open_held_out
 from mirada.report.paired import label_set
+from mirada.report.wording import decimal
 from mirada.train.folder import RunFolder
 
 KINDS = ("image", "masks", "pixels")
@@ -63,6 +64,8 @@ def _told(index: int, row: dict[str, str], run: Contents) -> HeldOut:
             for word in ("target", "predicted")
         )
         return HeldOut(index, row["name"], truth, answer, None)
+    if run.task == "segment":
+        return HeldOut(index, row["name"], None, f"Dice {decimal(float(row.get('dice') or 'nan'))}", None)
     truth, answer = row.get("target"), row.get("predicted")
     is_right = None
     if truth is not None and answer is not None:

@@ -116,13 +116,15 @@ def _likeliest(
     tokeniser: Tokeniser, read: list[int], logits_T: Tensor, count: int, with_it: Callable[[int], str]
 ) -> NextTokens:
     probability_T = (logits_T - logits_T.logsumexp(-1)).exp()[: len(tokeniser)]
+    end = tokeniser.special.get("end")
+    probability_T[[token for token in {*tokeniser.special.values()} - {end} if token >= 0]] = 0  # never written
     best = probability_T.topk(min(count, len(probability_T)))
     top = [
         Next(with_it(token), _named(tokeniser, token), probability)
         for token, probability in zip(best.indices.tolist(), best.values.tolist(), strict=True)
         if probability > 0
     ]
-    is_end = bool(len(best.indices)) and int(best.indices[0]) == tokeniser.special.get("end")
+    is_end = bool(len(best.indices)) and int(best.indices[0]) == end
     return NextTokens([_named(tokeniser, token) for token in read], top, is_end)
 
 
