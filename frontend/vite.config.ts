@@ -10,6 +10,7 @@ export default defineConfig({
     emptyOutDir: true,
     assetsInlineLimit: 0, // the content security policy allows no inline scripts or styles
     chunkSizeWarningLimit: 600,
+    rolldownOptions: { checks: { bundlerTimings: false } }, // says only how slow this machine is
   },
   server: { proxy: { "/api": "http://127.0.0.1:8765" } },
   test: { environment: "happy-dom", include: ["tests/**/*.test.{ts,tsx}"] },
