@@ -83,8 +83,9 @@ function OneRun({ run, others, choice }: { run: string; others: RunSummary[]; ch
         <div aria-busy={asked.isAsking} class={asked.isAsking ? "old" : undefined}>
           <Answer look={first} second={second.value} choice={choice} others={others} isOwn={isOwn} />
           {isSecond && <Wait isAsking={second.isAsking} error={second.error} again={second.again} what={say("look.asking.second", { run: choice.second })} />}
-          <Attention first={{ run, look: first }} second={second.value && { run: choice.second, look: second.value }} choice={choice} />
+          <Attention first={{ run, look: first }} second={second.value && { run: choice.second, look: second.value }} choice={choice} again={asked.again} />
           <Relevance
+            again={asked.again}
             first={{ run, look: first }}
             second={second.value && { run: choice.second, look: second.value }}
             maps={maps}

@@ -21,7 +21,8 @@ import { HeadsGrid } from "./look_heads";
 import { scaledAt, scaledField } from "./look_pair";
 import { extraName, tokenName, Unplaced } from "./look_tokens";
 
-export function Attention({ first, second, choice }: { first: Opened; second: Opened | null; choice: LookChoice }) {
+// `again` looks at the image anew, should the server no longer have it.
+export function Attention({ first, second, choice, again }: { first: Opened; second: Opened | null; choice: LookChoice; again: () => void }) {
   const { look } = first;
   const { layers } = look;
   const layer = layerNumber(choice.layer, layers.length);
@@ -62,10 +63,10 @@ export function Attention({ first, second, choice }: { first: Opened; second: Op
           />
         )}
       </div>
-      <Wait isAsking={weights.isAsking && !weights.value} error={weights.error} />
+      <Wait isAsking={weights.isAsking && !weights.value} error={weights.error} again={again} />
       {agreement !== undefined && <p class="verdict">{agreement === null ? say("look.agree.none") : say("look.agree", { number: number(agreement) })}</p>}
       <div class={second ? "pair" : undefined}>
-        {a && <One opened={first} layer={layer} weights={weights.value!} shown={a} choice={choice} isAlone={!second} choose={(at) => changeLook({ at })} />}
+        {a && <One opened={first} layer={layer} weights={weights.value!} shown={a} choice={choice} isAlone={!second} at={choice.at} choose={(at) => changeLook({ at })} />}
         {second && b && (
           <One
             opened={second}
@@ -74,6 +75,7 @@ export function Attention({ first, second, choice }: { first: Opened; second: Op
             shown={b}
             choice={choice}
             isAlone={false}
+            at={secondAt}
             choose={(at) => changeLook({ at: scaledAt(at, second.look.size, look.size) })}
           />
         )}
@@ -86,7 +88,6 @@ export function Attention({ first, second, choice }: { first: Opened; second: Op
 // What is drawn of a layer: the weights as they were asked for, heads as chosen now.
 interface Shown extends ReturnType<typeof askedIn> {
   info: LayerInfo;
-  at: string;
   isRow: boolean;
   values: Float32Array | null; // of all tokens
   field: Field | null; // of those on the picture
@@ -97,7 +98,7 @@ function shownOf({ look }: Opened, layer: number, weights: Weights, choice: Look
   const asked = askedIn(info, weights, look.size);
   const rows = weights.layers[layer];
   const values = rows && fused(rows, info.shape[0], headsChosen(choice));
-  return { ...asked, info, at: weights.at, isRow: weights.way === "row", values, field: fieldIn(values, asked.seen) };
+  return { ...asked, info, isRow: weights.way === "row", values, field: fieldIn(values, asked.seen) };
 }
 
 export function fieldIn(values: Float32Array | null, seen: LayerInfo["keys"]): Field | null {
@@ -112,14 +113,15 @@ interface OneProps {
   shown: Shown;
   choice: LookChoice;
   isAlone: boolean;
+  at: string; // what is chosen now: quick keys do not wait for the weights
   choose: (at: string) => void;
 }
 
-function One({ opened: { run, look }, layer, weights, shown, choice, isAlone, choose }: OneProps) {
+function One({ opened: { run, look }, layer, weights, shown, choice, isAlone, at, choose }: OneProps) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const [hovered, setHovered] = useState<string | null>(null);
   const pixels = usePixels(look.picture, look.size, LARGE);
-  const { info, token, asked, seen, values, field, isRow, at } = shown;
+  const { info, token, asked, seen, values, field, isRow } = shown;
   const heads = headsChosen(choice);
   const scale = useMemo(() => scaleOf(field ? part(field) : (values ?? []), { fromZero: true }), [values, field?.start]);
   const who = !token ? "" : isRow && shown.isPooling ? info.asker || say("look.query") : tokenName(token.index, asked);

@@ -29,9 +29,10 @@ interface Props {
   maps: Maps;
   secondMaps: Maps;
   choice: LookChoice;
+  again: () => void; // looks at the image anew, should the server no longer have it
 }
 
-export function Relevance({ first, second, maps, secondMaps, choice }: Props) {
+export function Relevance({ first, second, maps, secondMaps, choice, again }: Props) {
   const { map } = maps;
   const agreement = useMemo(() => {
     if (!map || !second || !secondMaps.map) return null;
@@ -43,7 +44,7 @@ export function Relevance({ first, second, maps, secondMaps, choice }: Props) {
     <section class="card" aria-labelledby="look-relevance">
       <h2 id="look-relevance">{say("look.mattered", { target: first.look.target })}</h2>
       <Multiples look={first.look} maps={maps.maps} chosen={map?.method ?? choice.method} choice={choice} />
-      <Wait isAsking={maps.isAsking} error={maps.error} what={say("look.asking.map")} />
+      <Wait isAsking={maps.isAsking} error={maps.error} again={again} what={say("look.asking.map")} />
       {map && (
         <>
           <h3>{said(map).title}</h3>

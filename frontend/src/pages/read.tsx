@@ -53,7 +53,7 @@ function OneRun({ run, task, choice }: { run: string; task: string | null; choic
   );
   const reading = choice.text ? asked.value : null;
   const does = reading?.task ?? task;
-  const hasNext = does === "generate" || does === "translate";
+  const hasNext = does === "generate" || does === "translate" || does === "fill";
   return (
     <>
       <Sentence run={run} task={does} choice={choice} />

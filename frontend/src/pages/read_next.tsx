@@ -8,13 +8,23 @@ import { say } from "../words";
 import { changeRead, type ReadChoice } from "./read_choice";
 
 const SHOWN = 10;
+const BLANK = /\[MASK\]|_{3,}|<mask>/; // as Python has it
+
+// A translation grows beside its source; a text that is continued or filled in is itself what grows.
+export function question(task: string, text: string, written: string): { text: string; written?: string } {
+  if (task === "translate") return { text, written: written || undefined };
+  return { text: written || text };
+}
 
 export function NextSteps({ run, task, choice }: { run: string; task: string; choice: ReadChoice }) {
   const [before, setBefore] = useState<string[]>([]); // what had been written at each step
   useEffect(() => setBefore([]), [run, choice.text]);
-  const { value, error, isAsking, again } = useAnswer(JSON.stringify([run, choice.text, choice.written]), (signal) =>
-    api.next(run, { text: choice.text, written: choice.written || undefined, count: SHOWN }, signal),
+  const asked = question(task, choice.text, choice.written);
+  const isFull = task === "fill" && !BLANK.test(asked.text);
+  const { value, error, isAsking, again } = useAnswer(isFull ? null : JSON.stringify([run, asked]), (signal) =>
+    api.next(run, { ...asked, count: SHOWN }, signal),
   );
+  const soFar = task === "translate" ? choice.written : asked.text;
   const take = (written: string) => {
     setBefore([...before, choice.written]);
     changeRead({ written });
@@ -38,12 +48,13 @@ export function NextSteps({ run, task, choice }: { run: string; task: string; ch
         </button>
       </div>
       <Wait isAsking={isAsking && !value} error={error} again={again} />
+      {isFull && <p class="verdict">{say("read.next.full")}</p>}
       {value?.is_end && <p class="verdict">{say("read.next.end")}</p>}
       {value && !error && (
         <ol class={isAsking ? "next old" : "next"}>
           {value.top.map((item, n) => (
             <li key={n}>
-              <button type="button" disabled={isAsking} onClick={() => take(item.text)} aria-label={`${visible(item.token)}, ${percent(item.probability)}`}>
+              <button type="button" disabled={isAsking || item.text === soFar} onClick={() => take(item.text)} aria-label={`${visible(item.token)}, ${percent(item.probability)}`}>
                 <span class="word">{visible(item.token)}</span>
                 <span class="share-bar" style={{ "--share": `${(100 * item.probability) / most}%` }}>
                   {percent(item.probability)}

@@ -8,10 +8,9 @@ import { Saving } from "../parts/saving";
 import { isDark } from "../theme";
 import { number, say } from "../words";
 
-// Names of the rows: the tokens that were written, which begin after the start of the sentence.
+// Names of the rows: what was written at each place. The tokens begin with the start of the sentence, the last row is its end.
 export function writtenTokens(tokens: string[], count: number): string[] {
-  const own = tokens.length === count ? tokens : tokens.slice(1, 1 + count);
-  return Array.from({ length: count }, (_, n) => own[n] ?? (n === count - 1 ? say("read.end") : String(n + 1)));
+  return Array.from({ length: count }, (_, n) => tokens[n + 1] ?? (n === count - 1 ? say("read.end") : String(n + 1)));
 }
 
 export function Translation({ reading }: { reading: Reading }) {

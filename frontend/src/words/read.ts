@@ -49,6 +49,8 @@ export const read: Words = {
   "read.next": { en: "What comes next, step by step", es: "Qué viene después, paso a paso" },
   "read.next.generate": { en: "The likeliest tokens after the text; choose one to go on with it.", es: "Los tokens más probables tras el texto; elija uno para seguir con él." },
   "read.next.translate": { en: "The likeliest next tokens of the translation; choose one to go on with it.", es: "Los siguientes tokens más probables de la traducción; elija uno para seguir con él." },
+  "read.next.fill": { en: "What fits the first blank; choose one to fill it and go on to the next.", es: "Qué cabe en el primer hueco; elija uno para rellenarlo y pasar al siguiente." },
+  "read.next.full": { en: "All blanks are filled.", es: "Todos los huecos están rellenos." },
   "read.next.back": { en: "One step back", es: "Un paso atrás" },
   "read.next.start": { en: "From the start", es: "Desde el principio" },
   "read.next.end": { en: "The model would end here.", es: "El modelo terminaría aquí." },
