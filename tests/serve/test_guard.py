@@ -77,7 +77,7 @@ def test_the_log_has_a_line_per_request_and_no_secret(run, served, caplog):
     client = served(run, token="s3cret")
     answer = client.post("/predict", files=FILES, headers={"Authorization": "Bearer s3cret"})
     client.get("/health?token=s3cret")
-    client.get(f"/{'x' * 5000}\n?token=s3cret")
+    client.get(f"/{'x' * 5000}%0A?token=s3cret")
     lines = [json.loads(record.message) for record in caplog.records if record.name == "mirada.requests"]
     first = lines[0]
     assert (first["method"], first["path"], first["status"]) == ("POST", "/predict", 200)

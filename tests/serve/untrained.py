@@ -54,7 +54,7 @@ def mask_run(path: Path) -> Path:
 def writing_run(path: Path) -> Path:
     tokeniser = Tokeniser.train([" ".join(NUMBERS)] * 3, "character")
     arguments = {"num_tokens": len(tokeniser), "dim": 8, "depth": 1, "num_heads": 2, "max_length": 16}
-    run = _written(path, "gpt", arguments, {"inputs": "text", "task": "generate", "max_length": 16})
+    run = _written(path, "gpt", arguments, {"inputs": "text", "task": "generate", "class_names": [], "max_length": 16})
     tokeniser.save(RunFolder(path).tokeniser)
     return run
 
