@@ -37,6 +37,7 @@ VERBS = (
     "report",
     "export",
     "serve",
+    "studio",
     "systems",
     "presets",
 )
