@@ -111,7 +111,7 @@ def routes(state: Studio) -> APIRouter:
         chosen = what.model_dump(exclude={"text", "length", "neighbours"})
         with sentences():
             lesson = learn.attend(
-                what.text if what.length is None else what.length,
+                what.length or what.text or "",
                 neighbours=[rule.given() for rule in what.neighbours],
                 **chosen,
             )

@@ -36,11 +36,14 @@ class Input:
     choices: tuple[str, ...] = ()
 
 
+Mark = Literal["right", "wrong", ""]  # whether a number shows the right form or the mistaken one
+
+
 @dataclass(frozen=True)
 class Number:
     label: Text
     value: float
-    mark: Literal["right", "wrong", ""] = ""  # whether it shows the right form or the mistaken one
+    mark: Mark = ""
 
 
 @dataclass(frozen=True)

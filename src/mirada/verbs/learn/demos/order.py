@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from mirada.core import Attention, Concatenated, Rotary, Sinusoidal, line, record
-from mirada.verbs.learn.demos.demo import Answer, Demo, Input, Number, Text, matrix, same
+from mirada.verbs.learn.demos.demo import Answer, Demo, Input, Mark, Number, Text, matrix, same
 from mirada.verbs.learn.drawing_weights import draw_weights, word_vectors
 
 DIM = 16
@@ -26,7 +26,7 @@ def order_blindness(position: str, seed: int) -> Answer:
 
     (out, weights), (other, other_weights) = run(x), run(x[:, ORDER])
     shuffled = [WORDS[i] for i in ORDER]
-    mark = "" if position == "none" else "right"
+    mark: Mark = "" if position == "none" else "right"
     return Answer(
         [
             Number(Text("largest difference |f(Px) − P f(x)|", "mayor diferencia |f(Px) − P f(x)|"),

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from mirada.core.position import rotate
-from mirada.verbs.learn.demos.demo import Answer, Demo, Input, Number, Text, lines, matrix, same
+from mirada.verbs.learn.demos.demo import Answer, Demo, Input, Mark, Number, Text, lines, matrix, same
 from mirada.verbs.learn.drawing_weights import generator
 
 
@@ -22,7 +22,8 @@ def rotary_sign(theta: float, position: int, shift: int) -> Answer:
     angle = torch.tensor(theta * position, dtype=torch.float64)
     numbers, pictures = [], []
     for has_wrong_sign in (False, True):
-        turn, mark = block(angle, has_wrong_sign), "wrong" if has_wrong_sign else "right"
+        turn = block(angle, has_wrong_sign)
+        mark: Mark = "wrong" if has_wrong_sign else "right"
         name = Text("with −sin", "con −sen") if has_wrong_sign else Text("right", "correcto")
         numbers += [
             Number(Text(f"determinant, {name.en}", f"determinante, {name.es}"), torch.det(turn).item(), mark),

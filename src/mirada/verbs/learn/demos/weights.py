@@ -7,7 +7,7 @@ from torch import Tensor
 
 from mirada.core import Attend, Dot, ScaledDot, record
 from mirada.errors import MiradaError
-from mirada.verbs.learn.demos.demo import Answer, Demo, Input, Number, Points, Text, lines, matrix, same
+from mirada.verbs.learn.demos.demo import Answer, Demo, Input, Mark, Number, Points, Text, lines, matrix, same
 from mirada.verbs.learn.drawing_weights import generator
 
 KEYS = ("a", "fluffy", "blue", "creature", "roamed", "the")
@@ -84,7 +84,7 @@ def scale(width: int, num_keys: int) -> Answer:
     for label, power in SCALES.items():
         measured = {d: _spread_and_entropy(d, d**power, num_keys) for d in sorted({*WIDTHS, width})}
         spreads[label], entropies[label] = ([measured[d][which] for d in WIDTHS] for which in (0, 1))
-        mark = "right" if power == -0.5 else "wrong"
+        mark: Mark = "right" if power == -0.5 else "wrong"
         std, entropy = measured[width][:2]
         numbers += [
             Number(Text(f"std of the logits, {label.en}", f"desviación de los logits, {label.es}"), std, mark),
