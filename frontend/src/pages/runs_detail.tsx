@@ -84,6 +84,11 @@ function Overview({ run, chosen }: { run: RunDetail; chosen: Record<string, stri
   return (
     <>
       {run.progress && <ProgressCard progress={run.progress} />}
+      {run.status === "training" && !run.progress && (
+        <p class="verdict" role="status">
+          {say("runs.starting")}
+        </p>
+      )}
       <Facts run={run} />
       <RunCurves run={run} axis={axisOf(chosen.x)} />
       <details class="card">

@@ -67,6 +67,10 @@ export const runs: Words = {
     en: "It was started elsewhere, and is stopped there with Ctrl-C.",
     es: "Se inició en otro lugar, y allí se detiene con Ctrl-C.",
   },
+  "runs.starting": {
+    en: "Between two steps of the work: it reads the data, measures or writes the report. Progress shows here once it trains.",
+    es: "Entre dos etapas: lee los datos, mide o escribe el informe. El progreso aparece aquí en cuanto entrena.",
+  },
   "runs.settings": { en: "Settings", es: "Ajustes" },
   "runs.log": { en: "Log", es: "Registro" },
   "runs.log.empty": { en: "Nothing has been logged yet.", es: "Todavía no hay nada en el registro." },
