@@ -20,7 +20,7 @@ export function HeadsGrid({ look, weights, layer, choice }: { look: Look; weight
   const canvas = useRef<HTMLCanvasElement>(null);
   const [room, setRoom] = useState(420);
   const most = Math.max(...look.layers.map(({ shape }) => shape[0]));
-  const side = within(Math.floor((room - MARGIN) / most) - GAP, 8, 72);
+  const side = within(Math.floor((room - MARGIN) / most) - GAP, 8, 96);
   const tiles = useMemo(
     () =>
       look.layers.map((info, n) => {

@@ -45,6 +45,8 @@ export function Read({ path, chosen }: PageProps) {
   );
 }
 
+const WORD = /^[\p{L}\p{N}]+$/u; // other tokens are shown by signs that the model does not know
+
 const named = ({ name, system, task }: RunSummary): [string, string] => [name, `${name} · ${system} · ${task}`];
 
 function OneRun({ run, task, choice }: { run: string; task: string | null; choice: ReadChoice }) {
@@ -110,8 +112,9 @@ function Told({ reading }: { reading: Reading }) {
         <Answers
           answers={reading.answers}
           target={reading.target}
-          caption={say(reading.task === "single-label" ? "look.answers" : "read.answers.token", { target: reading.target })}
+          caption={say(reading.task === "single-label" ? "look.answers" : "read.answers.token")}
           explain={(target) => changeRead({ target })}
+          canExplain={(name) => reading.task === "single-label" || WORD.test(name)}
         />
       ) : (
         <p>{reading.target}</p>

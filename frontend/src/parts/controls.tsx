@@ -83,7 +83,13 @@ export function Pick(props: {
 }
 
 // Answers as bars, the explained one marked.
-export function Answers(props: { answers: [string, number][]; target: string; caption: string; explain?: (name: string) => void }) {
+export function Answers(props: {
+  answers: [string, number][];
+  target: string;
+  caption: string;
+  explain?: (name: string) => void;
+  canExplain?: (name: string) => boolean;
+}) {
   const isListed = props.answers.some(([name]) => name === props.target);
   return (
     <table class="answers">
@@ -95,7 +101,7 @@ export function Answers(props: { answers: [string, number][]; target: string; ca
         {props.answers.map(([name, share], n) => (
           <tr key={n} class={name === props.target ? "target" : undefined}>
             <th scope="row">
-              {props.explain && name !== props.target ? (
+              {props.explain && name !== props.target && (props.canExplain?.(name) ?? true) ? (
                 <button type="button" class="plain" title={say("parts.explain", { target: name })} onClick={() => props.explain!(name)}>
                   {name}
                 </button>

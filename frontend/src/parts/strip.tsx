@@ -111,8 +111,8 @@ function Areas({ strip }: { strip: Strip }) {
         {rows.map(([name, area, random]) => (
           <tr key={name}>
             <th scope="row">{say(`parts.strip.area.${name}`)}</th>
-            <td class="number">{number(area)}</td>
-            <td class="number">{number(random)}</td>
+            <td class="number">{number(area, 4)}</td>
+            <td class="number">{number(random, 4)}</td>
           </tr>
         ))}
       </tbody>

@@ -17,7 +17,7 @@ export const read: Words = {
   "read.answer": { en: "What it answers", es: "Qué responde" },
   "read.answer.fill": { en: "What fits the blank", es: "Qué cabe en el hueco" },
   "read.explained": { en: "What is explained", es: "Qué se explica" },
-  "read.answers.token": { en: "The likeliest tokens, by probability. Explained: {target}.", es: "Los tokens más probables. Se explica: {target}." },
+  "read.answers.token": { en: "The likeliest tokens, by probability.", es: "Los tokens más probables, por probabilidad." },
   "read.tokens": { en: "Tokens by relevance", es: "Tokens por relevancia" },
   "read.tokens.target": { en: "Tokens of the translation before it; choose one to explain it", es: "Tokens de la traducción antes de él; elija uno para explicarlo" },
   "read.tokens.all": { en: "Tokens", es: "Tokens" },
