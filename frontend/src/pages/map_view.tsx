@@ -32,6 +32,7 @@ export function MapView(props: Props) {
   const opened = useRef<L.Map | null>(null);
   const tiles = useRef<L.TileLayer | null>(null);
   const drawn = useRef<L.LayerGroup | null>(null);
+  const isShowing = useRef(false); // what the page itself does is no move of the reader's, and not for the address
   const latest = useRef(props);
   latest.current = props;
   const { view, at, answer } = props;
@@ -40,12 +41,19 @@ export function MapView(props: Props) {
     const map = L.map(box.current!, { attributionControl: false, zoomControl: false, maxZoom: MAX_ZOOM, worldCopyJump: false });
     L.control.zoom({ zoomInTitle: say("map.zoomIn"), zoomOutTitle: say("map.zoomOut") }).addTo(map);
     L.control.scale({ imperial: false, position: "topright" }).addTo(map);
+    isShowing.current = true;
     show(map, latest.current.view, latest.current.map);
+    isShowing.current = false;
     new Graticule().addTo(map);
     drawn.current = L.layerGroup().addTo(map);
-    map.on("moveend", () => latest.current.move(viewOf(map)));
+    map.on("moveend", () => isShowing.current || latest.current.move(viewOf(map)));
     map.on("click", ({ latlng }) => latest.current.ask({ latitude: latlng.lat, longitude: latlng.lng }));
-    const size = new ResizeObserver(() => map.invalidateSize({ pan: false }));
+    const size = new ResizeObserver(() => {
+      isShowing.current = true;
+      map.invalidateSize({ pan: false });
+      if (!latest.current.view) show(map, null, latest.current.map);
+      isShowing.current = false;
+    });
     size.observe(box.current!);
     opened.current = map;
     return () => {
@@ -68,7 +76,10 @@ export function MapView(props: Props) {
 
   useEffect(() => {
     const map = opened.current;
-    if (map && !(view && isSame(view, viewOf(map)))) show(map, view, props.map);
+    if (!map || (view && isSame(view, viewOf(map)))) return;
+    isShowing.current = true;
+    show(map, view, props.map);
+    isShowing.current = false;
   }, [view?.latitude, view?.longitude, view?.zoom]);
 
   useEffect(() => {
@@ -106,7 +117,8 @@ function marks(at: Place, answer: MapAnswer | null): L.Layer[] {
     const told = document.createElement("span"); // names come from people's files
     told.textContent = say("map.plots.circle", words);
     return [
-      L.polyline([place, there], { interactive: false, className: "plot-line", weight: 1 + 2 * share, opacity: 0.25 + 0.75 * share }),
+      L.polyline([place, there], { interactive: false, className: "plot-line casing", weight: 3 + 2 * share, opacity: 0.7 }),
+      L.polyline([place, there], { interactive: false, className: "plot-line", weight: 1 + 2 * share }),
       L.circleMarker(there, { className: "plot-circle", radius: Math.max(3, LARGEST * Math.sqrt(share)), bubblingMouseEvents: true }).bindTooltip(told),
     ];
   });
