@@ -8,8 +8,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from fastapi import APIRouter, FastAPI
-from fastapi.responses import PlainTextResponse
+from fastapi import APIRouter, FastAPI, Response
 
 from mirada import __version__
 from mirada.serve.answers import Card, Health
@@ -93,10 +92,12 @@ def _about(trained: Trained, limits: Limits, metrics: Metrics, media_type: str) 
         """What the model is, what was measured, and the limits of this server."""
         return card
 
-    @router.get("/metrics", response_class=PlainTextResponse)
+    text = {"content": {"text/plain": {"schema": {"type": "string"}}}}
+
+    @router.get("/metrics", response_class=Response, responses={200: text})
     async def prometheus() -> Any:
         """Counts and times in the text format of Prometheus."""
-        return PlainTextResponse(metrics.text(), media_type=CONTENT_TYPE)
+        return Response(metrics.text(), media_type=CONTENT_TYPE)
 
     return router
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import torch
 from fastapi import APIRouter, File, Query, Response, UploadFile
+from pydantic import WithJsonSchema
 
 from mirada.data.resize import match_channels
 from mirada.explain.methods import METHODS
@@ -22,7 +23,7 @@ from mirada.verbs.masks.output import picture_of
 from mirada.verbs.masks.trained import TrainedMasks
 
 MEDIA_TYPE = "multipart/form-data"
-FILE = {"type": "string", "contentMediaType": "application/octet-stream", "format": "binary"}
+Upload = Annotated[UploadFile, WithJsonSchema({"type": "string", "contentMediaType": "image/*", "format": "binary"})]
 
 
 def routes(served: Served) -> APIRouter:
@@ -55,7 +56,7 @@ def _add_predict(router: APIRouter, served: Served) -> None:
 
     @router.post("/predict", response_model=say.Answers[kind], responses=REFUSED_QUESTIONS)  # type: ignore[valid-type]
     async def predict(
-        image: Annotated[list[UploadFile], File(min_length=1, max_length=limits.images, description="image files")],
+        image: Annotated[list[Upload], File(min_length=1, max_length=limits.images, description="image files")],
     ) -> Any:
         """What the model says of images; those of several requests go through it together."""
         pixels = await asyncio.gather(*(served.beside(read, file) for file in image))
@@ -72,7 +73,7 @@ def _add_masks(router: APIRouter, served: Served, trained: TrainedMasks) -> None
 
     @router.post("/predict", response_model=say.Answers[say.SharesOfImage], responses=with_png(REFUSED_QUESTIONS))
     async def predict(
-        image: Annotated[list[UploadFile], File(min_length=1, max_length=limits.images, description="image files")],
+        image: Annotated[list[Upload], File(min_length=1, max_length=limits.images, description="image files")],
         format: Annotated[Literal["json", "png"], Query(description="png: the mask of one image")] = "json",
     ) -> Any:
         """The share of every class in images, or the mask of one as a PNG with the number of a class in every pixel."""
@@ -100,7 +101,7 @@ def _add_explain(router: APIRouter, served: Served) -> None:
 
     @router.post("/explain", response_model=say.Explained[say.ExplainedImage], responses=with_png(REFUSED_QUESTIONS))
     async def explain_images(
-        image: Annotated[list[UploadFile], File(min_length=1, max_length=limits.explained, description="image files")],
+        image: Annotated[list[Upload], File(min_length=1, max_length=limits.explained, description="image files")],
         method: Annotated[
             list[Annotated[str, OneOf(list(METHODS))]] | None,
             Query(description="by default three of them", min_length=1),
