@@ -18,6 +18,7 @@ from benchmarks.explain_cost import cost_text
 from benchmarks.page_compared import masks_text, systems_text, transfer_text
 from benchmarks.page_explain import explain_text
 from benchmarks.page_maps import MEMORY_TEXT, SPEED_TEXT, maps_rows, maps_text, maps_verdict, memory_rows, speed_rows
+from benchmarks.page_serve import serve_text
 from benchmarks.page_text import text_sections
 from benchmarks.preset_scores import with_scores
 from benchmarks.relations import relations_text
@@ -45,7 +46,7 @@ def page() -> str:
     parts = ["# Measurements\n", "Made by `python benchmarks/page.py` from the files in `benchmarks/results/`.\n"]
     training = (small_data_section, systems_section, transfer_section, masks_section, text_section, maps_section)
     explaining = (explain_section, explain_cost_section, relations_section)
-    speed = (profile_section, step_section, map_speed_section, map_memory_section)
+    speed = (profile_section, step_section, serve_section, map_speed_section, map_memory_section)
     sections = (
         *training,
         *explaining,
@@ -247,6 +248,10 @@ def relations_section() -> str:
         f"{results['asked']:,} new ones and judged on the rest; the interval is Wilson's, 95 %.\n\n"
         f"{relations_text(results)}\n"
     )
+
+
+def serve_section() -> str:
+    return serve_text(read("serve_load"))
 
 
 def map_speed_section() -> str:
