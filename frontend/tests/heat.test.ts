@@ -40,7 +40,7 @@ describe("colours", () => {
 
   it("are light for little on paper", () => {
     const scale = onPaper(scaleOf([0, 1]), false);
-    expect(cssColour(scale, 0)).toEqual({ background: "rgb(251, 252, 191)", color: "#14181f" });
+    expect(cssColour(scale, 0)).toEqual({ background: "rgb(251, 252, 191)", color: "#000000" });
     expect(cssColour(scale, 1)).toEqual({ background: "rgb(0, 0, 3)", color: "#ffffff" });
   });
 });

@@ -54,8 +54,8 @@ export function NextSteps({ run, task, choice }: { run: string; task: string; ch
         <ol class={isAsking ? "next old" : "next"}>
           {value.top.map((item, n) => (
             <li key={n}>
-              <button type="button" disabled={isAsking || item.text === soFar} onClick={() => take(item.text)} aria-label={`${visible(item.token)}, ${percent(item.probability)}`}>
-                <span class="word">{visible(item.token)}</span>
+              <button type="button" disabled={isAsking || item.text === soFar} onClick={() => take(item.text)}>
+                <span class="word">{visible(item.token)}</span>{" "}
                 <span class="share-bar" style={{ "--share": `${(100 * item.probability) / most}%` }}>
                   {percent(item.probability)}
                 </span>
