@@ -59,8 +59,10 @@ export function colourAt(scale: Scale, value: number): number {
 export function cssColour(scale: Scale, value: number): { background: string; color: string } {
   const at = colourAt(scale, value);
   const [red, green, blue] = tables[scale.table].subarray(at, at + 3);
-  const isLight = 0.299 * red + 0.587 * green + 0.114 * blue > 140;
-  return { background: `rgb(${red}, ${green}, ${blue})`, color: isLight ? "#14181f" : "#ffffff" };
+  // Of black and white, the one with the higher contrast (WCAG 2): it is always above 4.5.
+  const linear = (part: number) => (part / 255 <= 0.04045 ? part / 255 / 12.92 : ((part / 255 + 0.055) / 1.055) ** 2.4);
+  const isLight = 0.2126 * linear(red) + 0.7152 * linear(green) + 0.0722 * linear(blue) > 0.179;
+  return { background: `rgb(${red}, ${green}, ${blue})`, color: isLight ? "#000000" : "#ffffff" };
 }
 
 // A tile of numbers as pixels, one for each.
