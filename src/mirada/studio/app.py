@@ -46,11 +46,11 @@ def create_app(
     app = FastAPI(
         title="Mirada studio",
         version=__version__,
-        root_path=root_path,
         lifespan=lifespan,
         docs_url=None,  # both load their scripts from elsewhere
         redoc_url=None,
     )
+    app.root_path = root_path
     app.state.studio = state
     for part in (runs, trainings, looks, readings, maps, learn):
         app.include_router(part.routes(state), prefix="/api")
