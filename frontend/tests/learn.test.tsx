@@ -198,7 +198,7 @@ describe("the page", () => {
   test("weights, kernel and graph are those of the answer, and a click marks a token", async () => {
     const { container } = render(<Page />);
     await waitFor(() => screen.getByText("Computed by: block local"), SLOW);
-    expect([...container.querySelectorAll("table.weights tbody tr")[1].querySelectorAll("td")].map((cell) => cell.textContent)).toEqual(["0.25", "0.75", "0"]);
+    expect([...container.querySelectorAll("table.weights tbody tr")[1].querySelectorAll("td")].map((cell) => cell.textContent)).toEqual(["0.25", "0.75", "·"]);
     expect(container.querySelectorAll("svg.arcs path").length).toBe(2);
     expect(container.querySelectorAll("svg.mask .pair").length).toBe(5);
     expect(screen.getByText("“negro” sees 2: gato, negro.")).toBeTruthy();

@@ -73,7 +73,7 @@ function Shown({ lesson, choice }: { lesson: Lesson; choice: LearnChoice }) {
         <h2 id="learn-weights">{say("learn.weights")}</h2>
         <p class="warning">{say("learn.untrained")}</p>
         {choice.heads === "re-attention" && <p class="note">{say("learn.weights.mixed")}</p>}
-        <Weights weights={weights} tokens={lesson.tokens} numHeads={lesson.num_heads} head={choice.head} row={row} />
+        <Weights mask={mask} weights={weights} tokens={lesson.tokens} numHeads={lesson.num_heads} head={choice.head} row={row} />
       </section>
       <div class="side-by-side">
         <Kernels lesson={lesson} />

@@ -96,6 +96,12 @@ export function exact(value: number, digits = 5): string {
   return value.toLocaleString(language.value, { maximumSignificantDigits: digits });
 }
 
+// With so many digits after the point, for cells that stand below each other.
+export function rounded(value: number, digits: number): string {
+  const shown = value.toLocaleString(language.value, { minimumFractionDigits: digits, maximumFractionDigits: digits });
+  return /[1-9]/.test(shown) ? shown.replace("-", "−") : shown.replace("-", "");
+}
+
 // The core gives its reasons in English; names of its parts stay as they are.
 const REASONS: [RegExp, string][] = [
   [/^the neighbourhood is not a list of edges$/, "edges"],

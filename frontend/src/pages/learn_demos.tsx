@@ -7,6 +7,7 @@ import { say } from "../words";
 import { exact, said, type Demo, type DemoAnswer, type DemoInput } from "./learn_answers";
 import { inputsOf, openDemo } from "./learn_choice";
 import { NumberField } from "./learn_controls";
+import { Formula } from "./learn_equation";
 import { DemoPicture } from "./learn_pictures";
 
 export function Demos({ chosen }: { chosen: Record<string, string> }) {
@@ -31,7 +32,7 @@ export function DemoCard({ demo, chosen }: { demo: Demo; chosen: Record<string, 
     <li class={isOpen ? "card demo open" : "card demo"}>
       <h3>
         <button type="button" class="plain" aria-expanded={isOpen} aria-controls={`demo-${demo.name}`} onClick={() => openDemo(isOpen ? "" : demo.name, chosen)}>
-          {said(demo.title)}
+          <Formula text={said(demo.title)} />
         </button>
       </h3>
       <p class="items">
@@ -40,7 +41,9 @@ export function DemoCard({ demo, chosen }: { demo: Demo; chosen: Record<string, 
         ))}
       </p>
       <p class="given">
-        <span class="name">{say("learn.given")}</span> <q lang="es">{demo.given}</q>
+        <span class="name">{say("learn.given")}</span> <q lang="es">
+          <Formula text={demo.given} />
+        </q>
       </p>
       <div id={`demo-${demo.name}`} hidden={!isOpen}>
         {isOpen && <OpenDemo demo={demo} inputs={inputsOf(chosen)} />}
@@ -67,7 +70,7 @@ function OpenDemo({ demo, inputs }: { demo: Demo; inputs: Record<string, string>
   return (
     <>
       <p>
-        <strong>{say("learn.right")}</strong> {said(demo.right)}
+        <strong>{say("learn.right")}</strong> <Formula text={said(demo.right)} />
       </p>
       <div class="controls">
         {demo.inputs.map((input) =>
@@ -92,9 +95,11 @@ function Shown({ demo, answer }: { demo: Demo; answer: DemoAnswer }) {
         <tbody>
           {answer.numbers.map(({ label, value, mark }) => (
             <tr key={label.en} class={mark}>
-              <th scope="row">{said(label)}</th>
+              <th scope="row">
+                <Formula text={said(label)} />
+              </th>
               <td class="number">{exact(value)}</td>
-              <td>{mark && say(`learn.mark.${mark}`)}</td>
+              <td class="mark">{mark && say(`learn.mark.${mark}`)}</td>
             </tr>
           ))}
         </tbody>
@@ -105,7 +110,7 @@ function Shown({ demo, answer }: { demo: Demo; answer: DemoAnswer }) {
         ))}
       </div>
       <p class="verdict">
-        <strong>{say("learn.see")}</strong> {said(demo.see)}
+        <strong>{say("learn.see")}</strong> <Formula text={said(demo.see)} />
       </p>
     </>
   );

@@ -96,12 +96,22 @@ export function pieces(line: string): Piece[] {
   return found;
 }
 
+// A line in which h_negro and 10^2 may also be written without braces, as in the lectures' own words.
+export function Formula({ text }: { text: string }) {
+  const braced = text.replace(/([_^])([\p{L}\d]+)/gu, "$1{$2}");
+  return (
+    <>
+      {pieces(braced).map(({ text: part, level }, n) => (level === "sub" ? <sub key={n}>{part}</sub> : level === "sup" ? <sup key={n}>{part}</sup> : part))}
+    </>
+  );
+}
+
 export function Equation({ choice }: { choice: LearnChoice }) {
   return (
     <div class="equation" role="group" aria-label={say("learn.equation")}>
       {equation(choice).map((line) => (
         <div key={line}>
-          {pieces(line).map(({ text, level }, n) => (level === "sub" ? <sub key={n}>{text}</sub> : level === "sup" ? <sup key={n}>{text}</sup> : <span key={n}>{text}</span>))}
+          <Formula text={line} />
         </div>
       ))}
     </div>

@@ -14,11 +14,11 @@ interface Props {
   pick: (row: number) => void;
 }
 
-const CELL = 20;
 
 export function MaskMatrix({ mask, tokens, row, pick }: Props) {
   const count = tokens.length;
   const [pointed, setPointed] = useState<[number, number] | null>(null);
+  const CELL = count <= 12 ? 30 : 20;
   const label = Math.min(90, 10 + 7.2 * Math.max(...tokens.map((token) => short(token).length)));
   const side = label + CELL * count + 1;
   const under = (event: MouseEvent & { currentTarget: SVGSVGElement }): [number, number] | null => {

@@ -2,7 +2,7 @@
 import { cssColour, onPaper, scaleOf } from "../parts/colours";
 import { isDark } from "../theme";
 import { say } from "../words";
-import { said, type MatrixPicture, type Picture, type PointsPicture } from "./learn_answers";
+import { rounded, said, type MatrixPicture, type Picture, type PointsPicture } from "./learn_answers";
 import { Chart } from "./learn_chart";
 
 export function DemoPicture({ picture }: { picture: Picture }) {
@@ -38,7 +38,7 @@ function SmallMatrix({ picture }: { picture: MatrixPicture }) {
               <tr key={r}>
                 <th scope="row">{row}</th>
                 {columns.map((column, c) => {
-                  const shown = values[r][c].toFixed(digits).replace(/^-(0\.?0*)$/, "$1").replace("-", "−");
+                  const shown = rounded(values[r][c], digits);
                   return (
                     <td key={c} style={cssColour(scale, values[r][c])} title={`${row}, ${column}: ${shown}`}>
                       {hasNumbers ? shown : <span class="unseen">{shown}</span>}

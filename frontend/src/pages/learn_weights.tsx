@@ -6,11 +6,13 @@ import { Matrix, short } from "../parts/matrix";
 import { Ramp } from "../parts/ramp";
 import { isDark } from "../theme";
 import { number, say } from "../words";
+import { rounded } from "./learn_answers";
 import { pick } from "./learn_choice";
 
 const MOST_NUMBERS = 12; // tokens, of which each cell has its number
 
 interface Props {
+  mask: Float32Array; // (N, N)
   weights: Float32Array; // (heads, N, N)
   tokens: string[];
   numHeads: number;
@@ -18,7 +20,7 @@ interface Props {
   row: number;
 }
 
-export function Weights({ weights, tokens, numHeads, head, row }: Props) {
+export function Weights({ mask, weights, tokens, numHeads, head, row }: Props) {
   const count = tokens.length;
   const at = Math.min(head, numHeads) - 1;
   const values = useMemo(() => weights.subarray(at * count ** 2, (at + 1) * count ** 2), [weights, at, count]);
@@ -51,9 +53,10 @@ export function Weights({ weights, tokens, numHeads, head, row }: Props) {
                   </th>
                   {tokens.map((_, to) => {
                     const value = values[from * count + to];
+                    const isAllowed = mask[from * count + to] > 0;
                     return (
-                      <td key={to} style={cssColour(scale, value)} onClick={() => choose(from)}>
-                        {value === 0 ? "0" : value.toFixed(2).replace("-", "−")}
+                      <td key={to} class={isAllowed ? undefined : "hidden-pair"} style={isAllowed ? cssColour(scale, value) : {}} onClick={() => choose(from)}>
+                        {isAllowed ? rounded(value, 2) : <span aria-label={say("learn.weights.hidden")}>·</span>}
                       </td>
                     );
                   })}

@@ -63,6 +63,7 @@ export const learn: Words = {
   "learn.weights.label": { en: "Weights of head {head}", es: "Pesos de la cabeza {head}" },
   "learn.weights.corner": { en: "looks ↓ at →", es: "mira ↓ a →" },
   "learn.weights.unit": { en: "weight α, one scale for all heads", es: "peso α, una escala para todas las cabezas" },
+  "learn.weights.hidden": { en: "not allowed", es: "no permitido" },
   "learn.weights.row": { en: "Where “{token}” looks", es: "Adónde mira «{token}»" },
   "learn.kernel": { en: "Computed by: {kernel}", es: "Lo calcula: {kernel}" },
   "learn.kernel.about": {
