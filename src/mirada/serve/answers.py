@@ -156,7 +156,7 @@ class Card(BaseModel):
     inputs: str
     num_parameters: int
     classes: list[str]
-    image_size: tuple[int, int] | None
+    image_size: list[int] | None = Field(description="height and width")
     in_channels: int | None
     vocabulary: int | None = Field(description="tokens that a model of text knows")
     needs: list[str] = Field(description="covariates and bands that a model of places looks at")
