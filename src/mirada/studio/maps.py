@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import base64
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from fastapi import APIRouter, Header, Path, Query, Response
+from pydantic import BaseModel
 
 from mirada.serve.refusals import Refused
-from mirada.studio.state import Studio
+from mirada.studio.answers import Floats
+from mirada.studio.state import REFUSALS, Studio
 from mirada.train.folder import RunFolder
-from mirada.verbs.maps.at import MapAt, map_at
+from mirada.verbs.maps.at import MapAt, Missing, map_at
 from mirada.verbs.maps.of_run import NoMap, map_of, maps_of
 from mirada.verbs.maps.ramp import stops
 from mirada.verbs.maps.tiles_web import MAX_ZOOM, tile_png
@@ -22,11 +24,55 @@ from mirada.verbs.maps.web_map import WebMap, version_of
 MOST_DEGREES = 540.0  # a map may be dragged beyond the antimeridian
 Longitude = Annotated[float, Query(ge=-MOST_DEGREES, le=MOST_DEGREES, allow_inf_nan=False)]
 Latitude = Annotated[float, Query(ge=-90, le=90, allow_inf_nan=False)]
-TILE = {200: {"content": {"image/png": {}}}, 304: {"description": "The tile that you have is still the right one."}}
+TILE: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"image/png": {}}},
+    304: {"description": "The tile that you have is still the right one."},
+}
+
+
+class MapBand(BaseModel):
+    name: str
+    low: float
+    high: float
+    colours: list[str]
+
+
+class MapFile(BaseModel):
+    file: str
+    target: str
+    bounds: tuple[tuple[float, float], tuple[float, float]]
+    size: tuple[int, int]
+    bands: list[MapBand]
+
+
+class MapChip(BaseModel):
+    size: tuple[int, int]
+    attention: Floats
+    kind: Literal["around", "received"]
+
+
+class MapPlot(BaseModel):
+    name: str
+    longitude: float
+    latitude: float
+    value: float
+    weight: float
+    km: float
+
+
+class MapAnswer(BaseModel):
+    longitude: float
+    latitude: float
+    values: dict[str, float | None]
+    coverage: float
+    chip: MapChip | None
+    plots: list[MapPlot]
+    num_plots: int
+    missing: Missing | None
 
 
 def routes(state: Studio) -> APIRouter:
-    router = APIRouter()
+    router = APIRouter(tags=["maps"], responses=REFUSALS)
 
     def opened(run: RunFolder, file: str) -> WebMap:
         try:
@@ -35,7 +81,7 @@ def routes(state: Studio) -> APIRouter:
             raise Refused(404, str(error)) from None
 
     @router.get("/runs/{name}/maps")
-    def maps(name: str) -> list[dict[str, Any]]:
+    def maps(name: str) -> list[MapFile]:
         """The maps of a run: in its folder, in its `maps` folder, and beside it where they name the run."""
         run = state.run(name)
         target = str(run.read_data().get("target_name", ""))
@@ -62,7 +108,7 @@ def routes(state: Studio) -> APIRouter:
         return Response(tile_png(found.path, band, z, x, y), media_type="image/png", headers=headers)
 
     @router.get("/runs/{name}/maps/{file:path}/at")
-    def at(name: str, file: str, longitude: Longitude, latitude: Latitude) -> dict[str, Any]:
+    def at(name: str, file: str, longitude: Longitude, latitude: Latitude) -> MapAnswer:
         """What the map says at a place, and what the model looked at there."""
         run = state.run(name)
         found = opened(run, file)
@@ -72,33 +118,33 @@ def routes(state: Studio) -> APIRouter:
     return router
 
 
-def _described(file: str, found: WebMap, target: str) -> dict[str, Any]:
+def _described(file: str, found: WebMap, target: str) -> MapFile:
     west, south, east, north = found.bounds
-    return {
-        "file": file,
-        "target": target,
-        "bounds": [[south, west], [north, east]],
-        "size": list(found.grid.size),
-        "bands": [
-            {"name": name, "low": low, "high": high, "colours": stops(name)}
-            for name, (low, high) in found.limits.items()
+    return MapFile(
+        file=file,
+        target=target,
+        bounds=((south, west), (north, east)),
+        size=found.grid.size,
+        bands=[
+            MapBand(name=name, low=low, high=high, colours=stops(name)) for name, (low, high) in found.limits.items()
         ],
-    }
+    )
 
 
-def _answer(at: MapAt) -> dict[str, Any]:
+def _answer(at: MapAt) -> MapAnswer:
     chip = None
     if at.chip is not None:
-        values = np.ascontiguousarray(at.chip.attention_HW, dtype="<f4").tobytes()
-        size = list(at.chip.attention_HW.shape)
-        chip = {"size": size, "attention": base64.b64encode(values).decode("ascii"), "kind": at.chip.kind}
-    return {
-        "longitude": at.longitude,
-        "latitude": at.latitude,
-        "values": at.values,
-        "coverage": at.coverage,
-        "chip": chip,
-        "plots": [asdict(plot) for plot in at.plots],
-        "num_plots": at.num_plots,
-        "missing": at.missing,
-    }
+        weights_HW = np.ascontiguousarray(at.chip.attention_HW, dtype="<f4")
+        height, width = weights_HW.shape
+        encoded = base64.b64encode(weights_HW.tobytes()).decode("ascii")
+        chip = MapChip(size=(height, width), attention=encoded, kind=at.chip.kind)
+    return MapAnswer(
+        longitude=at.longitude,
+        latitude=at.latitude,
+        values=at.values,
+        coverage=at.coverage,
+        chip=chip,
+        plots=[MapPlot(**asdict(plot)) for plot in at.plots],
+        num_plots=at.num_plots,
+        missing=at.missing,
+    )

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from mirada.core import record
+from mirada.core.record import Maps
 from mirada.data.geo.crs import LONLAT
 from mirada.data.geo.rasters import Rasters, open_rasters
 from mirada.data.geo.sphere import distance_km
@@ -136,50 +137,69 @@ def _rasters(trained: TrainedPlots, opened: WebMap, tags: MapTags) -> Rasters:
 
 @torch.inference_mode()
 def _looked(trained: TrainedPlots, layers_1LHW: Tensor, found: MapAt) -> MapAt:
-    model, num_bands = trained.model, len(trained.needs.bands)
-    scaled = trained.scale.apply(layers_1LHW).to(trained.device)
+    model = trained.model
     with record(model) as maps:
-        model(scaled)
-    chip, plots, num_plots, missing = None, (), 0, None
-    if num_bands and layers_1LHW.shape[-1] > 1:
-        if isinstance(model, Spatioformer):
-            weights_HW, kind = around(model, maps), "around"
-        else:
-            weights_HW, kind = received(maps, layers_1LHW.shape[-2:]), "received"
-        has_data_HW = layers_1LHW[0, :num_bands].isfinite().all(0).numpy()
-        chip = Chip(np.where(has_data_HW, weights_HW.cpu().numpy(), np.nan).astype(np.float32), kind)
-    if isinstance(model, Spatioformer):
-        try:
-            lonlat_P2, values_P, names = known_plots(trained.folder.path)
-            weight_P = maps["attend"].mean((0, 1, 2)).cpu().numpy()
-            plots, num_plots = _strongest(weight_P, lonlat_P2, values_P, names, found), len(weight_P)
-        except MiradaError:
-            missing = "plots"
-    return replace(found, chip=chip, plots=plots, num_plots=num_plots, missing=missing)
+        model(trained.scale.apply(layers_1LHW).to(trained.device))
+    with_chip = replace(found, chip=_chip(trained, layers_1LHW, maps))
+    if not isinstance(model, Spatioformer):
+        return with_chip
+    try:
+        known = known_plots(trained.folder.path)
+    except MiradaError:
+        return replace(with_chip, missing="plots")
+    weight_P = maps["attend"].mean((0, 1, 2)).cpu().numpy()
+    return replace(with_chip, plots=_strongest(weight_P, known, found), num_plots=len(weight_P))
 
 
-def _strongest(
-    weight_P: np.ndarray, lonlat_P2: np.ndarray, values_P: np.ndarray, names: tuple[str, ...], at: MapAt
-) -> tuple[SeenPlot, ...]:
+def _chip(trained: TrainedPlots, layers_1LHW: Tensor, maps: Maps) -> Chip | None:
+    """None of a model that sees no rasters, or only the pixel itself."""
+    num_bands, (height, width) = len(trained.needs.bands), layers_1LHW.shape[-2:]
+    if not num_bands or height == 1:
+        return None
+    has_data_HW = layers_1LHW[0, :num_bands].isfinite().all(0).numpy()
+
+    def known(weights_HW: Tensor) -> np.ndarray:
+        return np.where(has_data_HW, weights_HW.cpu().numpy(), np.nan).astype(np.float32)
+
+    if isinstance(trained.model, Spatioformer):
+        return Chip(known(around(trained.model, maps)), "around")
+    return Chip(known(received(maps, (height, width))), "received")
+
+
+def _strongest(weight_P: np.ndarray, known: KnownPlots, at: MapAt) -> tuple[SeenPlot, ...]:
     order = np.argsort(-weight_P, kind="stable")[:NUM_PLOTS]
-    km = distance_km(lonlat_P2[order], np.array([at.longitude, at.latitude]))
+    km = distance_km(known.lonlat_P2[order], np.array([at.longitude, at.latitude]))
     return tuple(
-        SeenPlot(names[p], *map(float, lonlat_P2[p]), float(values_P[p]), float(weight_P[p]), float(away))
+        SeenPlot(
+            name=known.names[p],
+            longitude=float(known.lonlat_P2[p, 0]),
+            latitude=float(known.lonlat_P2[p, 1]),
+            value=float(known.values_P[p]),
+            weight=float(weight_P[p]),
+            km=float(away),
+        )
         for p, away in zip(order, km, strict=True)
     )
 
 
-def known_plots(run: Path) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
-    """(P, 2) longitude and latitude, (P,) what was measured, and names of the plots that the model of a run keeps.
+@dataclass(frozen=True, eq=False)
+class KnownPlots:
+    """The plots that the model of a run keeps, in its order."""
 
-    Read from the source of the run, once. Raises a MiradaError if that is no longer what the model was trained on.
-    """
+    lonlat_P2: np.ndarray
+    values_P: np.ndarray  # measured
+    names: tuple[str, ...]
+
+
+def known_plots(run: Path) -> KnownPlots:
+    """Read from the source of the run, once. Raises a MiradaError if that is no longer what it was trained on."""
     return _known_plots(run, (run / "data.json").stat().st_mtime_ns)
 
 
 @lru_cache(maxsize=8)
-def _known_plots(run: Path, version: int) -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
+def _known_plots(run: Path, version: int) -> KnownPlots:
     contents = read_contents(run)
     opened = open_run_on_plots(contents)
     seen = plots_seen(contents, opened)
-    return opened.plots.lonlat_N2[seen], opened.plots.targets_N[seen], tuple(opened.plots.name(row) for row in seen)
+    names = tuple(opened.plots.name(row) for row in seen)
+    return KnownPlots(opened.plots.lonlat_N2[seen], opened.plots.targets_N[seen], names)
