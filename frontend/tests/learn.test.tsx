@@ -159,7 +159,6 @@ const lesson: Lesson = {
     { name: "block local", reason: null },
   ],
   num_pairs: 5,
-  flops_counted: 4000,
   flops_formula: 3000,
   flops_full: 5000,
 };
@@ -173,7 +172,7 @@ describe("the page", () => {
     asked.length = 0;
     vi.stubGlobal("fetch", async (path: string, options: RequestInit = {}) => {
       asked.push([path, options.body ? JSON.parse(String(options.body)) : null]);
-      const found = path.includes("attend") ? lesson : path.includes("cost") ? cost : path.includes("demos/") ? answer : [demo];
+      const found = path.includes("attend") ? lesson : path.includes("cost") ? cost : path.includes("count") ? { flops: 4321 } : path.includes("demos/") ? answer : [demo];
       return new Response(JSON.stringify(found), { headers: { "Content-Type": "application/json" } });
     });
     go(["learn"], { demo: "rotary-sign", "in.theta": "0.5" });
@@ -199,6 +198,7 @@ describe("the page", () => {
     const { container } = render(<Page />);
     await waitFor(() => screen.getByText("Computed by: block local"), SLOW);
     expect([...container.querySelectorAll("table.weights tbody tr")[1].querySelectorAll("td")].map((cell) => cell.textContent)).toEqual(["0.25", "0.75", "·"]);
+    await waitFor(() => screen.getByText(/4,321/), SLOW);
     expect(container.querySelectorAll("svg.arcs path").length).toBe(2);
     expect(container.querySelectorAll("svg.mask .pair").length).toBe(5);
     expect(screen.getByText("“negro” sees 2: gato, negro.")).toBeTruthy();

@@ -105,11 +105,14 @@ function Kernels({ lesson }: { lesson: Lesson }) {
 function Costs({ choice, count, lesson }: { choice: LearnChoice; count: number; lesson: Lesson }) {
   const query = useSettled(costQuery(choice, count));
   const cost = useAnswer(query, () => api.learn<Cost>(`cost?${query}`));
+  const asked = useSettled(JSON.stringify(mechanismOf(choice)));
+  const counted = useAnswer(asked, () => api.learn<{ flops: number }>("count", JSON.parse(asked)), { isFresh: true });
   const what = choice.cost === "flops" ? "flops" : "pairs";
   return (
     <section class="card" aria-labelledby="learn-cost">
       <h2 id="learn-cost">{say("learn.cost")}</h2>
-      <p>{say("learn.cost.about", { counted: exact(lesson.flops_counted), formula: exact(lesson.flops_formula), full: exact(lesson.flops_full) })}</p>
+      <p>{say("learn.cost.about", { formula: exact(lesson.flops_formula), full: exact(lesson.flops_full) })}</p>
+      <p>{say("learn.cost.counted", { counted: counted.value ? exact(counted.value.flops) : "…" })}</p>
       <Choice label={say("learn.cost.of")} value={what} options={[["pairs", say("learn.cost.pairs")], ["flops", say("learn.cost.flops")]]} choose={(chosen) => pick({ cost: chosen })} />
       <Wait {...cost} isAsking={cost.isAsking && !cost.value} />
       {cost.value && (

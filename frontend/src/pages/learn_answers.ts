@@ -17,7 +17,6 @@ export interface Lesson {
   kernel: string;
   kernels: { name: string; reason: string | null }[];
   num_pairs: number;
-  flops_counted: number;
   flops_formula: number;
   flops_full: number;
 }

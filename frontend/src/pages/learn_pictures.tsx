@@ -17,6 +17,7 @@ const MOST_NUMBERS = 12; // columns with numbers in their cells
 function SmallMatrix({ picture }: { picture: MatrixPicture }) {
   const { rows, columns, values, digits } = picture;
   const scale = onPaper(scaleOf(values.flat(), { fromZero: true }), isDark.value);
+  const isMask = values.flat().every((value) => value === 0 || value === 1);
   const hasNumbers = columns.length <= MOST_NUMBERS;
   return (
     <figure class="lesson-figure">
@@ -40,7 +41,7 @@ function SmallMatrix({ picture }: { picture: MatrixPicture }) {
                 {columns.map((column, c) => {
                   const shown = rounded(values[r][c], digits);
                   return (
-                    <td key={c} style={cssColour(scale, values[r][c])} title={`${row}, ${column}: ${shown}`}>
+                    <td key={c} class={isMask ? (values[r][c] ? "on" : "off") : undefined} style={isMask ? {} : cssColour(scale, values[r][c])} title={`${row}, ${column}: ${shown}`}>
                       {hasNumbers ? shown : <span class="unseen">{shown}</span>}
                     </td>
                   );

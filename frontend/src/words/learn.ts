@@ -73,8 +73,12 @@ export const learn: Words = {
   "learn.kernel.taken": { en: "taken", es: "elegido" },
   "learn.cost": { en: "Cost against length", es: "Costo según la longitud" },
   "learn.cost.about": {
-    en: "Operations of this layer by formula, projections and allowed pairs: {formula}; if all looked at all: {full}. The products that really ran, counted: {counted} (a kernel may compute pairs and then hide them).",
-    es: "Operaciones de esta capa por fórmula, proyecciones y pares permitidos: {formula}; si todos miraran a todos: {full}. Los productos que corrieron de verdad, contados: {counted} (un programa puede calcular pares y luego ocultarlos).",
+    en: "Operations of this layer by formula, projections and allowed pairs: {formula}; if all looked at all: {full}.",
+    es: "Operaciones de esta capa por fórmula, proyecciones y pares permitidos: {formula}; si todos miraran a todos: {full}.",
+  },
+  "learn.cost.counted": {
+    en: "The products that really run, counted: {counted} (a kernel may compute pairs and then hide them).",
+    es: "Los productos que corren de verdad, contados: {counted} (un programa puede calcular pares y luego ocultarlos).",
   },
   "learn.cost.of": { en: "Show", es: "Mostrar" },
   "learn.cost.pairs": { en: "Pairs", es: "Pares" },

@@ -100,21 +100,22 @@ def floats(values: Tensor) -> str:
     return base64.b64encode(values.float().contiguous().numpy().astype("<f4").tobytes()).decode()
 
 
+def lesson_of(what: Mechanism) -> learn.Lesson:
+    if (what.text is None) == (what.length is None):
+        raise HTTPException(422, "Give either a text or a length.")
+    chosen = what.model_dump(exclude={"text", "length", "neighbours"})
+    with sentences():
+        rules = [rule.given() for rule in what.neighbours]
+        return learn.attend(what.length or what.text or "", neighbours=rules, **chosen)
+
+
 def routes(state: Studio) -> APIRouter:
     router = APIRouter(prefix="/learn", tags=["learn"])
 
     @router.post("/attend")
     def attend(what: Mechanism) -> dict[str, Any]:
         """Mask, weights and kernel of one layer on a sentence. Nothing is trained: all is drawn from the seed."""
-        if (what.text is None) == (what.length is None):
-            raise HTTPException(422, "Give either a text or a length.")
-        chosen = what.model_dump(exclude={"text", "length", "neighbours"})
-        with sentences():
-            lesson = learn.attend(
-                what.length or what.text or "",
-                neighbours=[rule.given() for rule in what.neighbours],
-                **chosen,
-            )
+        lesson = lesson_of(what)
         return {
             "tokens": lesson.tokens,
             "size": lesson.size,
@@ -124,8 +125,13 @@ def routes(state: Studio) -> APIRouter:
             "weights": floats(lesson.weights_HNN),
             "kernel": lesson.kernel,
             "kernels": [asdict(kernel) for kernel in lesson.kernels],
-            **{name: getattr(lesson, name) for name in ("num_pairs", "flops_counted", "flops_formula", "flops_full")},
+            **{name: getattr(lesson, name) for name in ("num_pairs", "flops_formula", "flops_full")},
         }
+
+    @router.post("/count")
+    def count(what: Mechanism) -> dict[str, int]:
+        """Operations of the products that really run in that layer, counted; the first time takes seconds."""
+        return {"flops": lesson_of(what).count_flops()}
 
     @router.get("/cost")
     def cost(what: Annotated[Growing, Query()]) -> dict[str, Any]:

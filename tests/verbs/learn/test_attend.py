@@ -27,7 +27,7 @@ def test_weights_are_those_of_the_core_called_directly():
     assert lesson.num_pairs == 1 + 2 + 4 * 3
     assert lesson.flops_formula == 2 * (4 * 6 * 12**2 + 2 * 15 * 12)
     assert lesson.flops_full == 2 * (4 * 6 * 12**2 + 2 * 36 * 12)
-    assert lesson.flops_counted == count_flops(layer, x)
+    assert lesson.count_flops() == count_flops(layer, x)
 
 
 def test_softmax_of_the_logits_over_the_mask_is_the_weights():

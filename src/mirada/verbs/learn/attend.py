@@ -50,7 +50,6 @@ class Lesson:
     weights_HNN: Tensor
     kernels: list[Considered]  # in the order in which they are asked
     num_pairs: int
-    flops_counted: int  # of all products that ran
     flops_formula: int  # of the projections and the allowed pairs
     flops_full: int  # by the same formula, if all looked at all
     size: tuple[int, ...]  # (N,) or (rows, columns)
@@ -60,6 +59,13 @@ class Lesson:
     @property
     def kernel(self) -> str:
         return next(kernel.name for kernel in self.kernels if kernel.reason is None)
+
+    def count_flops(self) -> int:
+        """Operations of all products that really run: a kernel may compute pairs and then hide them.
+
+        Apart from the rest, as the first count in a process loads the half of torch that compiles, which takes seconds.
+        """
+        return count_flops(self.model, self.x_BND)
 
 
 class Layer(nn.Module):
@@ -129,7 +135,6 @@ def attend(
         weights,
         considered,
         num_pairs,
-        count_flops(model, x_BND),
         formula,
         formula if score == "random features" else formula + per_pair * (len(words) ** 2 - num_pairs),
         places.size,
