@@ -56,7 +56,7 @@ def test_the_next_token_of_a_text(shared, shared_runs):
     likely = {one.token: one.probability for one in expected}
     for one in told["top"]:
         assert one["probability"] == pytest.approx(likely[one["token"]], rel=1e-5)
-        assert one["text"].startswith("one tw") and len(one["text"]) == 7 or one["token"] == "[end]"
+        assert (one["text"].startswith("one tw") and len(one["text"]) == 7) or one["token"] == "[end]"
     assert told["tokens"][:3] == ["o", "n", "e"]
     ask(shared, "book/next", text="")
 

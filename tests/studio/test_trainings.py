@@ -1,6 +1,6 @@
 """Trainings that the studio starts: refused before they start, stopped with everything saved, gone on with."""
 
-import os
+import json
 import subprocess
 import sys
 import time
@@ -24,7 +24,7 @@ SETTINGS = {
 }
 
 
-def settled(studio, name, until, seconds=300):
+def settled(studio, name, until, seconds=1200):
     """The run as soon as it is so."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -59,7 +59,7 @@ def settled(studio, name, until, seconds=300):
 )
 def test_mistakes_are_told_before_anything_starts(tmp_path, what, said):
     studio = TestClient(create_app(tmp_path / "runs"), raise_server_exceptions=False)
-    answer = studio.post("/api/trainings", json=what)
+    answer = studio.post("/api/trainings", content=json.dumps(what), headers={"Content-Type": "application/json"})
     assert answer.status_code in (400, 422) and said in answer.json()["error"], answer.text
     assert not (tmp_path / "runs").exists()
 
@@ -117,7 +117,8 @@ def test_start_stop_and_resume(tmp_path):
         assert found["progress"]["steps"] == steps and 0 < found["progress"]["step"] < steps, found
         second = studio.post("/api/trainings", json={"source": "digits"})
         assert second.status_code == 429
-        stopped = studio.post(f"/api/runs/{name}/stop").json()
+        assert studio.post(f"/api/runs/{name}/stop").status_code == 200
+        stopped = settled(studio, name, lambda run: run["status"] != "training")  # a busy machine takes its time
         assert stopped["status"] == "stopped" and stopped["failure"] is None, stopped
         assert not (tmp_path / "runs" / name / "progress.json").exists()
         assert studio.post(f"/api/runs/{name}/resume").json()["status"] == "training"
@@ -127,7 +128,7 @@ def test_start_stop_and_resume(tmp_path):
     whole = mirada.train(photos, system="vit:nano", settings=[*trained_run.TINY, *words], out=tmp_path / "whole")
     own = RunFolder(tmp_path / "runs" / name)
     files = [folder.best / "model.safetensors" for folder in (whole, own)]
-    assert files[0].read_bytes() == files[1].read_bytes() or os.cpu_count() != 1
+    assert files[0].read_bytes() == files[1].read_bytes()
     assert whole.read_result()["best_step"] == own.read_result()["best_step"]
 
 

@@ -61,14 +61,20 @@ def _nested(settings: Mapping[str, Any]) -> dict:
         raise MiradaError("the settings hold what cannot be written down; give texts, numbers and lists.") from None
     if size > MAX_SETTINGS or _depth(settings) > DEEPEST:
         raise MiradaError(f"the settings are over {MAX_SETTINGS:,} bytes or {DEEPEST} deep; give fewer.")
-    layers = []
+    nested: dict[str, Any] = {}
     for key, value in settings.items():
         if not KEY.fullmatch(key):
             raise MiradaError(f"setting {key[:80]!r} does not exist; write it as key.sub, for example train.epochs.")
-        for part in reversed(key.split(".")):
-            value = {part: value}
-        layers.append(value)
-    nested = merge(*layers)
+        *sections, last = key.split(".")
+        here = nested
+        for section in sections:
+            here = here.setdefault(section, {})
+            if not isinstance(here, dict):
+                raise MiradaError(f"setting {key!r}: {section} was given a value too; give either it or what is in it.")
+        if isinstance(here.get(last), dict) and isinstance(value, dict):
+            here[last] |= value
+        else:
+            here[last] = dict(value) if isinstance(value, dict) else value
     for key, what in WRITING.items():
         here: Any = nested
         for part in key.split("."):
