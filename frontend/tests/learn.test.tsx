@@ -164,7 +164,7 @@ const lesson: Lesson = {
 };
 const cost = { lengths: [2, 4, 8], pairs: [3, 7, 15], pairs_full: [4, 16, 64], flops: [1, 2, 3], flops_full: [2, 4, 8] };
 
-describe("the page", () => {
+describe("the page", { timeout: 40_000 }, () => {
   const asked: [string, unknown][] = [];
 
   beforeEach(() => {
