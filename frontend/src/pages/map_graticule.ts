@@ -24,7 +24,7 @@ export class Graticule extends L.LayerGroup {
 
   private draw(): void {
     const map = this.own;
-    if (!map) return;
+    if (!map || !map.getSize().x) return;
     this.clearLayers();
     const seen = map.getBounds();
     const [south, north] = [Math.max(seen.getSouth(), -MOST_LATITUDE), Math.min(seen.getNorth(), MOST_LATITUDE)];

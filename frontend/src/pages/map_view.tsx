@@ -38,7 +38,7 @@ export function MapView(props: Props) {
   const { view, at, answer } = props;
 
   useEffect(() => {
-    const map = L.map(box.current!, { attributionControl: false, zoomControl: false, maxZoom: MAX_ZOOM, worldCopyJump: false });
+    const map = L.map(box.current!, { attributionControl: false, zoomControl: false, maxZoom: MAX_ZOOM, trackResize: false });
     L.control.zoom({ zoomInTitle: say("map.zoomIn"), zoomOutTitle: say("map.zoomOut") }).addTo(map);
     L.control.scale({ imperial: false, position: "topright" }).addTo(map);
     isShowing.current = true;
@@ -48,7 +48,8 @@ export function MapView(props: Props) {
     drawn.current = L.layerGroup().addTo(map);
     map.on("moveend", () => isShowing.current || latest.current.move(viewOf(map)));
     map.on("click", ({ latlng }) => latest.current.ask({ latitude: latlng.lat, longitude: latlng.lng }));
-    const size = new ResizeObserver(() => {
+    const size = new ResizeObserver(([{ contentRect }]) => {
+      if (!contentRect.width || !contentRect.height) return; // there is no zoom at which a map fits into nothing
       isShowing.current = true;
       map.invalidateSize({ pan: false });
       if (!latest.current.view) show(map, null, latest.current.map);
@@ -98,8 +99,11 @@ export function MapView(props: Props) {
 
 function show(map: L.Map, view: View | null, { bounds }: MapFile): void {
   if (view) map.setView([view.latitude, view.longitude], view.zoom, { animate: false });
-  else map.fitBounds(bounds, { animate: false });
+  else if (isSeen(map)) map.fitBounds(bounds, { animate: false });
+  else map.setView(L.latLngBounds(bounds).getCenter(), 0, { animate: false });
 }
+
+const isSeen = (map: L.Map): boolean => map.getSize().x > 0 && map.getSize().y > 0;
 
 const viewOf = (map: L.Map): View => ({ latitude: map.getCenter().lat, longitude: map.getCenter().lng, zoom: map.getZoom() });
 
