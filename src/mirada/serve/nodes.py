@@ -11,7 +11,7 @@ from mirada.data.graph_features import FeatureScale
 from mirada.explain.graph import KNOWN, explain_node
 from mirada.serve import answers as say
 from mirada.serve.refusals import Refused
-from mirada.serve.served import REFUSED_QUESTIONS, OneOf, Served, asked_of_model
+from mirada.serve.served import REFUSED_QUESTIONS, OneOf, Served, asked_of_model, taking
 from mirada.verbs.load_graph import TrainedGraph
 from mirada.verbs.prepare_graph import prepare_graph
 from mirada.verbs.questions import require_own_data
@@ -27,6 +27,7 @@ def routes(served: Served) -> APIRouter:
     graph = trained.graph(prepare_graph(trained.config.data, saved=trained.data).graph)
     number_of = {graph.node_name(node): node for node in range(graph.num_nodes)}
     on_graph = OnGraph(trained.model, graph, FeatureScale.from_dict(trained.data["normalisation"]), trained.device)
+    features_ND = on_graph.get_buffer("features_ND")
     Question = _question("Nodes", limits.nodes)
     Explaining = _question("NodesToExplain", limits.explained)
 
@@ -46,20 +47,22 @@ def routes(served: Served) -> APIRouter:
         for answer, node in zip(found, numbers(names), strict=True):
             answer["maps"] = {}
             for method in methods:
-                seen = explain_node(trained.model, on_graph.features_ND, on_graph.neighbours, node, method=method)
+                seen = explain_node(trained.model, features_ND, on_graph.neighbours, node, method=method)
                 relevance_N = seen.relevance_N.detach().double().cpu()
                 some = relevance_N.nonzero().flatten().tolist()
                 answer["maps"][method] = {graph.node_name(other): float(relevance_N[other]) for other in some}
         return found
 
     @router.post("/predict", response_model=say.Answers[say.ClassesOfNode], responses=REFUSED_QUESTIONS)
-    async def predict(question: Question) -> Any:  # type: ignore[valid-type]
+    @taking(Question)
+    async def predict(question: Any) -> Any:
         """The class of nodes by name."""
         return {"answers": await served.turns.alone(lambda: predicted(question.nodes))}
 
     @router.post("/explain", response_model=say.Explained[say.ExplainedNode], responses=REFUSED_QUESTIONS)
+    @taking(Explaining)
     async def explain_nodes(
-        question: Explaining,  # type: ignore[valid-type]
+        question: Any,
         method: Annotated[list[Annotated[str, OneOf(KNOWN)]] | None, Query(min_length=1)] = None,
     ) -> Any:
         """Which nodes the class of a node rests on."""
@@ -72,5 +75,5 @@ def routes(served: Served) -> APIRouter:
 
 def _question(name: str, most: int) -> type[BaseModel]:
     node = Annotated[str, Field(max_length=200)]
-    nodes = (list[node], Field(min_length=1, max_length=most))  # type: ignore[valid-type]
+    nodes = (list[node], Field(min_length=1, max_length=most))
     return create_model(name, __config__=ConfigDict(extra="forbid"), nodes=nodes)

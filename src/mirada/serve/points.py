@@ -13,7 +13,7 @@ from mirada.data.geo.batches import layers_of
 from mirada.explain.chips import KNOWN, explain_chips
 from mirada.serve import answers as say
 from mirada.serve.refusals import Refused
-from mirada.serve.served import REFUSED_QUESTIONS, OneOf, Served, asked_of_model
+from mirada.serve.served import REFUSED_QUESTIONS, OneOf, Served, asked_of_model, taking
 from mirada.verbs.maps.trained import TrainedPlots
 
 MEDIA_TYPE = "application/json"
@@ -32,21 +32,22 @@ def routes(served: Served) -> APIRouter:
     router, trained, limits = APIRouter(), served.trained, served.limits
     assert isinstance(trained, TrainedPlots)
     names = trained.needs.covariates
-    Point = create_model(
-        "Point", __base__=Place, **{f"covariate_{n}": _covariate(name) for n, name in enumerate(names)}
-    )
+    covariates: dict[str, Any] = {f"covariate_{n}": _covariate(name) for n, name in enumerate(names)}
+    Point = create_model("Point", __base__=Place, **covariates)
     Question = _question("Points", Point, limits.points)
     Explaining = _question("PointsToExplain", Point, limits.explained)
 
     @router.post("/predict", response_model=say.Answers[say.PredictedPlace], responses=REFUSED_QUESTIONS)
-    async def predict(question: Question) -> Any:  # type: ignore[valid-type]
+    @taking(Question)
+    async def predict(question: Any) -> Any:
         """What the model predicts at places, with its interval; bands are read from the rasters of the run."""
         predicted = lambda: asked_of_model(lambda: _predicted(trained, question.points))  # noqa: E731
         return {"answers": await served.turns.alone(predicted)}
 
     @router.post("/explain", response_model=say.Explained[say.ExplainedPlace], responses=REFUSED_QUESTIONS)
+    @taking(Explaining)
     async def explain_places(
-        question: Explaining,  # type: ignore[valid-type]
+        question: Any,
         method: Annotated[list[Annotated[str, OneOf(KNOWN)]] | None, Query(min_length=1)] = None,
     ) -> Any:
         """Which pixels around places their predictions rest on."""

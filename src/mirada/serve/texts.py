@@ -10,7 +10,17 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 from mirada.explain.methods import METHODS
 from mirada.serve import answers as say
 from mirada.serve.refusals import Refused
-from mirada.serve.served import PNG, REFUSED_QUESTIONS, OneOf, Served, asked_of_model, png_of, require_one, with_png
+from mirada.serve.served import (
+    PNG,
+    REFUSED_QUESTIONS,
+    OneOf,
+    Served,
+    asked_of_model,
+    png_of,
+    require_one,
+    taking,
+    with_png,
+)
 from mirada.tasks.filling import BLANK
 from mirada.tasks.writing import Draw
 from mirada.verbs.explain import explain
@@ -50,7 +60,8 @@ def _add_classes(router: APIRouter, served: Served, trained: TrainedText) -> Non
         return trained.predict(Texts(texts))
 
     @router.post("/predict", response_model=say.Answers[say.Classes], responses=REFUSED_QUESTIONS)
-    async def predict(question: Question) -> Any:  # type: ignore[valid-type]
+    @taking(Question)
+    async def predict(question: Any) -> Any:
         """The class of every text; the texts of several requests go through the model together."""
         await _require_short(served, question.texts)
         found = await served.turns.together(answers, question.texts)
@@ -63,7 +74,8 @@ def _add_translate(router: APIRouter, served: Served, trained: TrainedText) -> N
     )
 
     @router.post("/predict", response_model=say.Answers[say.Translated], responses=REFUSED_QUESTIONS)
-    async def predict(question: Question) -> Any:  # type: ignore[valid-type]
+    @taking(Question)
+    async def predict(question: Any) -> Any:
         """The best translation of every text."""
         await _require_short(served, question.texts)
         best = await served.turns.alone(lambda: trained.translator.translate(question.texts, beam=question.beam))
@@ -74,7 +86,8 @@ def _add_fill(router: APIRouter, served: Served, trained: TrainedText) -> None:
     Question = _question("TextsToFill", served, blank=True)
 
     @router.post("/predict", response_model=say.Answers[say.Filled], responses=REFUSED_QUESTIONS)
-    async def predict(question: Question) -> Any:  # type: ignore[valid-type]
+    @taking(Question)
+    async def predict(question: Any) -> Any:
         """The likeliest words for every blank ([MASK], <mask> or ___) of every text."""
         await _require_short(served, question.texts)
         return {"answers": await served.turns.alone(lambda: trained.predict(Texts(question.texts)))}
@@ -93,7 +106,8 @@ def _add_generate(router: APIRouter, served: Served, trained: TrainedText) -> No
     )
 
     @router.post("/predict", response_model=say.Answers[say.Continued], responses=REFUSED_QUESTIONS)
-    async def predict(question: Question) -> Any:  # type: ignore[valid-type]
+    @taking(Question)
+    async def predict(question: Any) -> Any:
         """How every text may go on; the same seed writes the same."""
         await _require_short(served, question.texts)
         draw = Draw(question.temperature, question.top_k, question.top_p, question.seed)
@@ -121,7 +135,8 @@ def _add_neighbours(router: APIRouter, served: Served, trained: TrainedText) -> 
         return {"neighbours": [{"word": other, "cosine": cosine} for other, cosine in found]}
 
     @router.post("/predict", response_model=say.Answers[say.Neighbours], responses=REFUSED_QUESTIONS)
-    async def predict(question: Question) -> Any:  # type: ignore[valid-type]
+    @taking(Question)
+    async def predict(question: Any) -> Any:
         """The words whose vectors point most the same way."""
         return {"answers": await served.turns.alone(lambda: [near(word, question.k) for word in question.texts])}
 
@@ -132,8 +147,9 @@ def _add_explain(router: APIRouter, served: Served, trained: TrainedText) -> Non
     chosen = OneOf(names) if names else Field(max_length=200)
 
     @router.post("/explain", response_model=say.Explained[say.ExplainedText], responses=with_png(REFUSED_QUESTIONS))
+    @taking(Question)
     async def explain_texts(
-        question: Question,  # type: ignore[valid-type]
+        question: Any,
         method: Annotated[
             list[Annotated[str, OneOf(list(METHODS))]] | None,
             Query(description="by default three of them", min_length=1),
@@ -165,7 +181,7 @@ def _question(name: str, served: Served, *, most: int | None = None, blank: bool
     limits = served.limits
     pattern = BLANK.pattern if blank else None
     text = Annotated[str, Field(min_length=1, max_length=limits.characters, pattern=pattern)]
-    texts = (list[text], Field(min_length=1, max_length=most or limits.texts))  # type: ignore[valid-type]
+    texts = (list[text], Field(min_length=1, max_length=most or limits.texts))
     return create_model(name, __base__=Asked, texts=texts, **options)
 
 
