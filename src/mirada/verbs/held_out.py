@@ -59,11 +59,7 @@ def held_out_path(run: RunFolder, index: int) -> str | None:
 def _told(index: int, row: dict[str, str], run: Contents) -> HeldOut:
     """What was true and what was answered, in the words of predictions.csv."""
     if run.task == "regression":
-        truth, answer = (
-            ", ".join(f"{float(row[f'{word}_{name}']):.4g}" for name in run.data["target_names"])
-            for word in ("target", "predicted")
-        )
-        return HeldOut(index, row["name"], truth, answer, None)
+        return HeldOut(index, row["name"], _numbers(row, run, "target"), _numbers(row, run, "predicted"), None)
     if run.task == "segment":
         return HeldOut(index, row["name"], None, f"Dice {decimal(float(row.get('dice') or 'nan'))}", None)
     truth, answer = row.get("target"), row.get("predicted")
@@ -72,6 +68,10 @@ def _told(index: int, row: dict[str, str], run: Contents) -> HeldOut:
         is_multi = run.task == "multi-label"
         is_right = label_set(truth) == label_set(answer) if is_multi else truth == answer
     return HeldOut(index, row["name"], truth, answer, is_right)
+
+
+def _numbers(row: dict[str, str], run: Contents, what: str) -> str:
+    return ", ".join(f"{float(row[f'{what}_{name}']):.4g}" for name in run.data["target_names"])
 
 
 def _contents(run: RunFolder) -> Contents:

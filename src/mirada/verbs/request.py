@@ -76,10 +76,10 @@ def _nested(settings: Mapping[str, Any]) -> dict:
         else:
             here[last] = dict(value) if isinstance(value, dict) else value
     for key, what in WRITING.items():
-        here: Any = nested
+        given: Any = nested
         for part in key.split("."):
-            here = here.get(part) if isinstance(here, Mapping) else None
-        if here is not None:
+            given = given.get(part) if isinstance(given, Mapping) else None
+        if given is not None:
             raise MiradaError(f"setting {key!r}: {what} cannot be chosen from here; start this run by `mirada train`.")
     return nested
 
