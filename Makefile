@@ -8,7 +8,7 @@ VENV_PYTHON := .venv/bin/python
 PEERS_PYTHON := .venv-peers/bin/python
 UV := UV_FIND_LINKS="$${PIP_FIND_LINKS:-}" .venv/bin/uv
 # Two processes with one thread each: more threads than cores make the small tensors of the tests slower.
-PYTEST := OMP_NUM_THREADS=1 $(VENV_PYTHON) -m pytest -n 2
+PYTEST := OMP_NUM_THREADS=1 $(VENV_PYTHON) -m pytest -n 2 --dist loadgroup
 PEERS_PYTEST := OMP_NUM_THREADS=1 $(PEERS_PYTHON) -m pytest
 
 # The studio's pages need Node 20.19 or newer. Without it all else works; `make test NPM=` does as if it were not there.
