@@ -14,7 +14,7 @@ from mirada.serve.guard import add_guard
 from mirada.serve.models import Models
 from mirada.studio import learn, looks, maps, pages, readings, runs, trainings
 from mirada.studio.processes import Trainings
-from mirada.studio.state import Studio
+from mirada.studio.state import REFUSALS, Studio
 
 MAX_BODY = 32 * 2**20
 MAX_MODELS = 4
@@ -53,7 +53,7 @@ def create_app(
     app.root_path = root_path
     app.state.studio = state
     for part in (runs, trainings, looks, readings, maps, learn):
-        app.include_router(part.routes(state), prefix="/api")
+        app.include_router(part.routes(state), prefix="/api", responses=REFUSALS)
     app.include_router(pages.routes(static))
     add_guard(app, token=token, max_body=MAX_BODY, hosts=hosts, page_policy=True, is_open=pages.is_page)
     return app

@@ -14,7 +14,7 @@ from mirada.report.explained_json import told_floats, told_item, told_map
 from mirada.serve.refusals import Refused
 from mirada.serve.uploads import pixels_of_upload, plain_name
 from mirada.studio.answers import Look, MapResult, Method, Name, Weights
-from mirada.studio.state import REFUSALS, Studio
+from mirada.studio.state import Studio
 from mirada.train.folder import RunFolder
 from mirada.verbs.held_out import held_out_path, held_out_pixels
 from mirada.verbs.looks import another_map, look_at_image
@@ -25,7 +25,7 @@ MAX_UPLOAD = 24 * 2**20
 
 
 def routes(state: Studio) -> APIRouter:
-    router = APIRouter(tags=["looks"], responses=REFUSALS)
+    router = APIRouter(tags=["looks"])
 
     @router.post("/runs/{name}/looks")
     def look(

@@ -9,14 +9,14 @@ from fastapi import APIRouter
 from mirada.report.explained_json import told_floats, told_item
 from mirada.studio.answers import NextTokens, Reading, ToRead, Translation, WhatNext
 from mirada.studio.looks import all_methods
-from mirada.studio.state import REFUSALS, Studio
+from mirada.studio.state import Studio
 from mirada.verbs.looks import LookedAt, alignment_of, read_again
 from mirada.verbs.next_tokens import next_tokens
 from mirada.verbs.text.trained import TrainedText
 
 
 def routes(state: Studio) -> APIRouter:
-    router = APIRouter(tags=["readings"], responses=REFUSALS)
+    router = APIRouter(tags=["readings"])
 
     @router.post("/runs/{name}/readings")
     def read(name: str, what: ToRead) -> Reading:

@@ -33,7 +33,7 @@ from mirada.studio.answers import (
     Score,
     SystemCard,
 )
-from mirada.studio.state import REFUSALS, Studio, is_inside
+from mirada.studio.state import Studio, is_inside
 from mirada.train.folder import RunFolder
 from mirada.verbs.held_out import held_out, held_out_pixels, num_held_out
 from mirada.verbs.runs import RunFacts, facts_of, is_run, last_lines, metrics_of
@@ -58,7 +58,7 @@ PAGES: dict[str, PageName] = {
 
 
 def routes(state: Studio) -> APIRouter:
-    router = APIRouter(tags=["runs"], responses=REFUSALS)
+    router = APIRouter(tags=["runs"])
 
     @router.get("/runs")
     def runs() -> Runs:

@@ -6,12 +6,12 @@ from fastapi import APIRouter
 
 from mirada.studio.answers import NewTraining, RunDetail, Started
 from mirada.studio.runs import detail_of
-from mirada.studio.state import REFUSALS, Studio
+from mirada.studio.state import Studio
 from mirada.verbs.request import requested
 
 
 def routes(state: Studio) -> APIRouter:
-    router = APIRouter(tags=["trainings"], responses=REFUSALS)
+    router = APIRouter(tags=["trainings"])
 
     @router.post("/trainings", status_code=201)
     def train(what: NewTraining) -> Started:
