@@ -59,8 +59,9 @@ no-pages:
 $(PAGES): $(PAGE_SOURCES) | frontend/node_modules/.package-lock.json
 	$(NPM) --prefix frontend run build --silent
 
+# Not `npm ci`: it wants the builds for all other systems in the lock file, which not every registry has.
 frontend/node_modules/.package-lock.json: frontend/package-lock.json
-	$(NPM) --prefix frontend ci --loglevel=error
+	$(NPM) --prefix frontend install --no-save --loglevel=error
 	@touch $@
 
 # `make constraints UPGRADE=--upgrade` moves every pin but torch to its newest version.

@@ -50,7 +50,7 @@ def build(frontend: Path) -> str | None:
         return "there is no npm to build them with"
     installed = frontend / "node_modules" / ".package-lock.json"  # npm writes it last
     is_new = installed.exists() and installed.stat().st_mtime >= (frontend / "package-lock.json").stat().st_mtime
-    for words in (["run", "build"],) if is_new else (["ci"], ["run", "build"]):
+    for words in (["run", "build"],) if is_new else (["install", "--no-save"], ["run", "build"]):
         ended = subprocess.run([npm, *words], cwd=frontend, capture_output=True, text=True)
         if ended.returncode:
             last = (ended.stderr or ended.stdout).strip().splitlines()[-1:] or ["it says nothing"]
