@@ -11,7 +11,7 @@ def serve_text(results: dict) -> str:
         return ""
     served, overload, machine = results["served"], results["overload"], results["machine"]
     per_second = statistics.median(one["answered"]["per_second"] for one in served)
-    alone = statistics.median(results["offline_per_second"])
+    alone = statistics.median(one["per_second"] for one in results["offline"])
     refused, answered = (overload[name]["per_second"] for name in ("refused", "answered"))
     size = f":{results['size']}" if results["size"] else ""
     rows = [
@@ -31,7 +31,8 @@ def serve_text(results: dict) -> str:
         f"{results['image_size']} px, decoding included, {results['cores']} cores of {machine['processor']}, torch "
         f"{machine['torch']}; {len(served)} rounds of {results['seconds']:g} s each, in turns; clients share the cores"
         f" with the server.\n\n{table}\n\nServed over offline: **{100 * results['ratio']:.0f} %** (rounds: "
-        f"{', '.join(f'{100 * ratio:.0f} %' for ratio in results['ratios'])}).\n"
+        f"{', '.join(f'{100 * ratio:.0f} %' for ratio in results['ratios'])}); by CPU time of an image, "
+        f"{100 * results['cpu_ratio']:.0f} %.\n"
     )
     if refused:
         text += (
