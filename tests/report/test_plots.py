@@ -30,6 +30,8 @@ from mirada.tasks.field_scores import block_draws, field_scores, interval_of
 from tests.report.fabricated_plots import COVARIATE, NOISE, TARGET, plots_run
 from tests.report.test_report import SIZE_LIMIT, Page
 
+pytestmark = pytest.mark.xdist_group("report of plots")  # what its tests share is made once
+
 OWN = "validation measured residuals intervals influence attention area"
 FIGURES = (
     *("schemes", "split", "scatter", "scatter-folds", "residual-map", "coverage"),

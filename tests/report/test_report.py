@@ -15,6 +15,8 @@ from mirada.report.contents import read_contents
 from mirada.report.wording import result_sentence
 from tests.report.fabricated import digits_run, labels_run, numbers_run
 
+pytestmark = pytest.mark.xdist_group("report")  # what its tests share is made once
+
 KINDS = {"single-label": digits_run, "multi-label": labels_run, "regression": numbers_run}
 SIZE_LIMIT = 2_000_000
 

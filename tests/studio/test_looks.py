@@ -19,6 +19,8 @@ from mirada.studio.app import create_app
 from mirada.studio.kept import KeptLooks
 from mirada.train.folder import RunFolder
 
+pytestmark = pytest.mark.xdist_group("looks")  # what its tests share is made once
+
 
 def floats(text: str) -> np.ndarray:
     return np.frombuffer(base64.b64decode(text), dtype="<f4")

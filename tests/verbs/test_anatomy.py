@@ -30,6 +30,8 @@ from tests.verbs.text import texts
 from tests.verbs.text.tiny_bert import tiny_bert
 from tests.verbs.trained_run import TINY, make_photos
 
+pytestmark = pytest.mark.xdist_group("anatomy")  # what its tests share is made once
+
 
 def on_command_line(*words: object):
     app = typer.Typer()

@@ -17,6 +17,8 @@ from mirada.verbs.compare import compare
 from mirada.verbs.contest_steps import plan_all
 from mirada.verbs.train import Watcher
 
+pytestmark = pytest.mark.xdist_group("compare")  # what its tests share is made once
+
 SETTINGS = ["train.steps=2", "train.evaluations=1", "train.batch_size=16"]
 ENTRANTS = ["cnn:nano", "vit:nano system.arguments.depth=1"]
 
@@ -76,6 +78,7 @@ def test_another_comparison_needs_another_folder(finished: Path) -> None:
         compare(ENTRANTS, "digits", seeds=3, settings=SETTINGS, out=finished)
 
 
+@pytest.mark.long
 def test_minutes_become_steps_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(contest_steps, "ROUNDS", 1)
     compare(["cnn:nano", "cnn:micro"], "digits", seeds=1, minutes=0.002, out=tmp_path / "c")
@@ -111,6 +114,7 @@ class Saying(Watcher):
         self.said.append(sentence)
 
 
+@pytest.mark.long
 def test_several_at_once_end_where_one_after_the_other_would(finished: Path, tmp_path: Path) -> None:
     out = tmp_path / "c"
     shutil.copytree(finished, out)
@@ -127,6 +131,7 @@ def test_several_at_once_end_where_one_after_the_other_would(finished: Path, tmp
         assert one["loss"] == pytest.approx(other["loss"], rel=1e-4)
 
 
+@pytest.mark.long
 def test_a_training_that_fails_beside_is_named(finished: Path, tmp_path: Path) -> None:
     out = tmp_path / "c"
     shutil.copytree(finished, out)

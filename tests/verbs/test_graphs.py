@@ -19,6 +19,8 @@ from mirada.verbs.train import resume, train
 from tests.graphs import make_graph
 from tests.train.test_resume import StopAt
 
+pytestmark = pytest.mark.xdist_group("graphs")  # what its tests share is made once
+
 SHORT = ("train.epochs=12", "train.evaluations=4", "train.device=cpu")
 
 

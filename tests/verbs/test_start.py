@@ -81,6 +81,7 @@ def test_another_patch_size_can_be_asked_for(foreign, photos, tmp_path):
     assert load_config(folder.config).train.learning_rate == 0.003
 
 
+@pytest.mark.long
 def test_resuming_needs_the_checkpoint_no_more(foreign, photos, tmp_path):
     class StopSoon(Watcher):
         def __init__(self, stop):
