@@ -51,4 +51,4 @@ def assert_same(ours: nn.Module, theirs: nn.Module, images: Tensor, **context: o
     found, wanted = output_and_gradient(ours, images), output_and_gradient(theirs, images, **context)
     for a, b in zip(found, wanted, strict=True):
         # Of the largest value: gradients are sums, and how CPUs round them differs more than small values allow.
-        assert torch.allclose(a, b, rtol=1e-5, atol=1e-5 * max(1.0, float(b.abs().max()))), (a - b).abs().max()
+        assert torch.allclose(a, b, rtol=1e-5, atol=1e-5 * max(1.0, b.detach().abs().max().item())), (a - b).abs().max()
