@@ -88,7 +88,7 @@ def cpu_seconds(process: int) -> float:
 
 
 def offline(run: Path, files: list[Path], seconds: float) -> dict:
-    """Images per second and CPU time of one, by the model in this process: files are read and decoded, in whole passes."""
+    """Images per second and CPU time of one, by the model in this process: files are read and decoded."""
     import mirada
 
     trained = mirada.load(run, device="cpu")
