@@ -33,7 +33,7 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.long)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")  # other tests of the process have browsers of their own, and two at once are refused
 def chromium():
     browsers = pytest.importorskip("playwright.sync_api")
     path = shutil.which("chromium")
@@ -50,7 +50,7 @@ def folder() -> Path:
     return runs_folder()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def address(chromium, folder):
     """Of a studio in a process of its own."""
     with socket.socket() as free:
