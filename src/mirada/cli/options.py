@@ -31,6 +31,8 @@ TargetColumn = Annotated[
     str | None, typer.Option("--target", metavar="COLUMN", help="Column to predict, if its name does not tell.")
 ]
 Device = Annotated[str | None, typer.Option(help="auto, cpu, cuda or mps.", show_default=False)]
+Host = Annotated[str, typer.Option(help="Address to listen on; other than this machine's wants a token.")]
+Port = Annotated[int, typer.Option(help="Port; 0 for any that is free.", min=0, max=65535)]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
 LogLevel = Annotated[
     Level, typer.Option(help="What to print of the log; the log.txt of a run has info and above, or this.")

@@ -6,15 +6,13 @@ from typing import Annotated
 
 import typer
 
-from mirada.cli.options import Device, Quiet, Run
+from mirada.cli.options import Device, Host, Port, Quiet, Run
 
 
 def serve(
     run: Run,
-    host: Annotated[str, typer.Option(help="Address to listen on; other than this machine's wants a token.")] = (
-        "127.0.0.1"
-    ),
-    port: Annotated[int, typer.Option(help="Port; 0 for any that is free.", min=0, max=65535)] = 8000,
+    host: Host = "127.0.0.1",
+    port: Port = 8000,
     token: Annotated[
         str | None,
         typer.Option(

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import typer
 
-from mirada.cli.options import Quiet
+from mirada.cli.options import Host, Port, Quiet
 
 SECONDS_TO_FINISH = 5  # for pages that still wait for an answer
 
@@ -17,10 +17,8 @@ def studio(
     runs: Annotated[
         Path, typer.Argument(metavar="RUNS_DIR", help="Folder of run folders; made when the first training starts.")
     ] = Path("runs"),
-    host: Annotated[str, typer.Option(help="Address to listen on; other than this machine's wants a token.")] = (
-        "127.0.0.1"
-    ),
-    port: Annotated[int, typer.Option(help="Port; 0 for any that is free.", min=0, max=65535)] = 8765,
+    host: Host = "127.0.0.1",
+    port: Port = 8765,
     token: Annotated[
         str | None,
         typer.Option(
