@@ -94,7 +94,9 @@ def measure_all(found: dict[str, Measurement], args: argparse.Namespace, results
 
 
 def keep(found: dict[str, Measurement], results_file: Path) -> None:
-    results = {name: kept for name, measurement in found.items() if (kept := measurement.kept())}
+    """What is through, beside what the file has of measurements whose runs are on another machine."""
+    before = read_json(results_file) if results_file.exists() else {}
+    results = {name: kept for name, one in found.items() if (kept := one.kept() or before.get(name))}
     if results:
         write_whole(results_file, results)
     print_tables(results)

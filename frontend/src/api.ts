@@ -107,6 +107,7 @@ export interface Strip {
   random_deletion_auc: number;
   random_insertion_auc: number;
   baseline: string;
+  beats: ("deletion" | "insertion")[];
   verdict: string;
   picture: string | null; // data: URL of what stands where patches are taken away
 }

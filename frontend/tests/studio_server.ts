@@ -51,6 +51,7 @@ export const mapOf = (method: string, values: number[], hasStrip = true): MapRes
         random_deletion_auc: 0.55,
         random_insertion_auc: 0.45,
         baseline: "blurred picture",
+        beats: ["deletion", "insertion"],
         verdict: "Better than a random order, at deletion and at insertion.",
         picture: null,
       }

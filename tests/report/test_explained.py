@@ -189,7 +189,7 @@ def test_verdict_says_whether_a_random_order_is_beaten():
     assert good.verdict == "Better than a random order, at deletion and at insertion."
     worse = {"deletion_auc": good.random_deletion_auc + 0.1}
     assert dataclasses.replace(good, **worse).verdict == "Better than a random order at insertion only."
-    worst = dataclasses.replace(good, **worse, insertion_auc=good.random_insertion_auc)
+    worst = dataclasses.replace(good, **worse, insertion_auc=good.random_insertion_auc + 0.001)
     assert worst.verdict == "No better than a random order: do not rely on this map."
 
 

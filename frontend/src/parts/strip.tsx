@@ -31,10 +31,8 @@ export function nearestStep(fractions: Float32Array, share: number): number {
 }
 
 export function verdictOf(strip: Strip): { text: string; isGood: boolean } {
-  const deletes = strip.deletion_auc < strip.random_deletion_auc;
-  const inserts = strip.insertion_auc > strip.random_insertion_auc;
-  const key = deletes && inserts ? "both" : deletes ? "deletion" : inserts ? "insertion" : "none";
-  return { text: say(`parts.strip.${key}`), isGood: deletes && inserts };
+  const isGood = strip.beats.length === 2;
+  return { text: say(`parts.strip.${isGood ? "both" : (strip.beats[0] ?? "none")}`), isGood };
 }
 
 export function StripView(props: {

@@ -18,6 +18,7 @@ Lattice = tuple[tuple[int, ...], int]  # sizes of a lattice of tokens, and how m
 # Tokens of the input that look at each other; tokens of a translation that look at each other, and at their source.
 Kind = Literal["self", "target", "cross"]
 Answers = list[tuple[str, float]]  # class and probability, the most probable first
+CLEAR_GAIN = 0.01  # of an area: one point of probability, on average over the steps
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,17 +83,21 @@ class Strip:
         return {name: getattr(self, name) for name in names}
 
     @property
-    def verdict(self) -> str:
-        better = {
-            "deletion": self.deletion_auc < self.random_deletion_auc,
-            "insertion": self.insertion_auc > self.random_insertion_auc,
+    def beats(self) -> tuple[str, ...]:
+        """Where the map is better than a random order, by a point or more."""
+        gains = {
+            "deletion": self.random_deletion_auc - self.deletion_auc,
+            "insertion": self.insertion_auc - self.random_insertion_auc,
         }
-        if all(better.values()):
-            return "Better than a random order, at deletion and at insertion."
-        if not any(better.values()):
+        return tuple(name for name, gain in gains.items() if gain > CLEAR_GAIN)
+
+    @property
+    def verdict(self) -> str:
+        if not self.beats:
             return "No better than a random order: do not rely on this map."
-        (which,) = (name for name, is_better in better.items() if is_better)
-        return f"Better than a random order at {which} only."
+        if len(self.beats) == 1:
+            return f"Better than a random order at {self.beats[0]} only."
+        return "Better than a random order, at deletion and at insertion."
 
 
 @dataclass(frozen=True, eq=False)

@@ -84,6 +84,7 @@ def _strip(strip: Strip) -> dict:
         **{name: told_floats(curve) for name, curve in strip.curves.items()},
         **{name: float(getattr(strip, name)) for name in aucs},
         "baseline": strip.baseline,
+        "beats": strip.beats,
         "verdict": strip.verdict,
         "picture": None if strip.baseline_HWC is None else told_picture(strip.baseline_HWC),
     }

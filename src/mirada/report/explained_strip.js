@@ -50,7 +50,7 @@ function strip_view(nouns, at_step) {
       if (!strip) return;
       chart.strip = strip;
       const step = strip.step(), name = state.curve, random = `random_${name}`;
-      const is_better = strip.deletion_auc < strip.random_deletion_auc && strip.insertion_auc > strip.random_insertion_auc;
+      const is_better = strip.beats.length === 2;
       verdict.textContent = strip.verdict;
       verdict.className = is_better ? "verdict" : "warning";
       paint_chart(chart, strip, step, target);

@@ -141,6 +141,7 @@ class Strip(BaseModel):
     random_deletion_auc: float
     random_insertion_auc: float
     baseline: str
+    beats: list[Literal["deletion", "insertion"]]
     verdict: str
     picture: str | None
 

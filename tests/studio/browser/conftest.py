@@ -26,11 +26,10 @@ TOO_WIDE = "() => document.documentElement.scrollWidth - document.documentElemen
 
 
 def pytest_collection_modifyitems(items):
-    """Together in one process, so that the runs are trained once; with the long tests, as that takes a minute."""
+    """Together in one process, so that the runs are trained once."""
     for item in items:
         if item.path.is_relative_to(Path(__file__).parent):
             item.add_marker(pytest.mark.xdist_group("studio"))
-            item.add_marker(pytest.mark.long)
 
 
 @pytest.fixture(scope="package")  # other tests of the process have browsers of their own, and two at once are refused

@@ -2,6 +2,8 @@
 
 import re
 
+import pytest
+
 
 def test_another_neighbourhood_is_another_mask_and_another_kernel(visit):
     page = visit("#/learn")
@@ -13,6 +15,7 @@ def test_another_neighbourhood_is_another_mask_and_another_kernel(visit):
     page.wait_for_load_state("networkidle")
 
 
+@pytest.mark.long
 def test_a_demo_computes_the_number_of_the_lecture(visit):
     page = visit("#/learn")
     page.get_by_text(re.compile("E33")).first.wait_for()

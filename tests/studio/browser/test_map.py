@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 import rasterio
 from rasterio.warp import transform
 
@@ -29,6 +30,7 @@ def test_a_click_gives_the_value_of_the_map_and_what_the_model_looked_at(visit, 
     assert mirada.load(folder / "spatioformer-plots").data["chip_size"] == 3
 
 
+@pytest.mark.long
 def test_bands_and_typed_places(visit):
     page = visit("#/map/spatioformer-plots")
     page.get_by_role("button", name="applicability").click()

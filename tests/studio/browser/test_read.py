@@ -4,6 +4,7 @@ import csv
 import re
 
 import numpy as np
+import pytest
 
 import mirada
 from tests.verbs.text.texts import NUMBERS
@@ -57,6 +58,7 @@ def test_what_comes_next_is_chosen_step_by_step(visit):
     assert "written=" in page.evaluate("() => location.hash")
 
 
+@pytest.mark.long
 def test_attention_as_lines_between_tokens(visit):
     page = visit(f"#/read/bert-labels?text={TEXT.replace(' ', '+')}&view=graph")
     page.locator("svg line, svg path").first.wait_for()

@@ -2,6 +2,8 @@
 
 import re
 
+import pytest
+
 import mirada
 
 
@@ -25,6 +27,7 @@ def test_runs_are_compared_by_their_curves(visit):
     assert "vit-photos" in legend and "vit-photos-mean" in legend
 
 
+@pytest.mark.long
 def test_the_report_opens_in_a_frame_of_its_own(visit):
     page = visit("#/runs/vit-photos")
     page.get_by_role("button", name="Show the report here").click()
@@ -49,6 +52,7 @@ def test_a_training_is_started_stopped_and_resumed(visit, folder):
     assert (folder / name / "report.html").exists()
 
 
+@pytest.mark.long
 def test_a_mistake_in_the_form_is_told(visit):
     page = visit("#/runs?new=1", may_refuse=True)
     page.get_by_label(re.compile("^Data|Source", re.I)).first.fill("no/such/folder")
