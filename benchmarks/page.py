@@ -23,6 +23,7 @@ from benchmarks.page_text import text_sections
 from benchmarks.preset_scores import with_scores
 from benchmarks.relations import relations_text
 from benchmarks.small_data_table import Group, read_groups
+from benchmarks.time_to_accuracy import time_to_accuracy_text
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -44,7 +45,10 @@ def faster(ratio: list[float]) -> str:
 
 def page() -> str:
     parts = ["# Measurements\n", "Made by `python benchmarks/page.py` from the files in `benchmarks/results/`.\n"]
-    training = (small_data_section, systems_section, transfer_section, masks_section, text_section, maps_section)
+    training = (
+        *(small_data_section, time_to_accuracy_section, systems_section, transfer_section),
+        *(masks_section, text_section, maps_section),
+    )
     explaining = (explain_section, explain_cost_section, relations_section)
     speed = (profile_section, step_section, serve_section, map_speed_section, map_memory_section)
     sections = (
@@ -203,6 +207,10 @@ def small_data_section() -> str:
     )
     text += table(["data", "minutes", "contender", "parameters", "epochs", "accuracy", "seeds"], rows)
     return text + "\n" + pictures(groups)
+
+
+def time_to_accuracy_section() -> str:
+    return time_to_accuracy_text(RESULTS)
 
 
 def systems_section() -> str:

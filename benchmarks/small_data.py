@@ -29,6 +29,7 @@ from torch import nn
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from benchmarks.cct import make_known
 from benchmarks.jobs import (
     CIFAR10,
     DATA,
@@ -98,6 +99,15 @@ CONTENDERS = {
 COMPARED = list(CONTENDERS)
 # Of images enlarged to the size of the pets, whom benchmarks/transfer.py passes on what is learned.
 CONTENDERS["preset-64"] = ["data.image_size=[64,64]"]
+# For benchmarks/time_to_accuracy.py: the compact transformer by its published recipe for CIFAR-10, but with our
+# augmentation "medium" without CutMix where that has AutoAugment, and a warm-up of the same share of the steps.
+CONTENDERS["cct"] = [
+    *("system.name=cct", "system.size=2/3x2"),
+    *("system.arguments.dropout=0.1", "system.arguments.drop_path=0.1"),
+    *("augment.strength=medium", "augment.cutmix=0"),
+    *("train.learning_rate=5e-4", "train.weight_decay=0.03", "train.warmup=0.05", "train.batch_size=128"),
+    *("train.label_smoothing=0.1", "train.average=0", "train.clip=0", "train.schedule=cosine"),
+]
 
 
 def main() -> None:
@@ -156,6 +166,7 @@ def is_done(key: dict) -> bool:
 
 def run_job(key: dict) -> None:
     dataset, contender = key["dataset"], key["contender"]
+    make_known()
     seconds = calibrated()[steps_key(key)]["seconds_per_step"]
     steps = round(60 * key["minutes"] / seconds)
     name = f"{dataset} {contender} {key['minutes']:g} min, seed {key['seed']}"
@@ -185,13 +196,15 @@ def run_job(key: dict) -> None:
 
 def calibrate(dataset: str, contenders: list[str]) -> None:
     """Seconds of a step on an idle machine: rounds over all contenders, medians; measured once and kept."""
-    keys = {contender: steps_key(key_of(dataset, contender, 0, 0)) for contender in contenders}
-    missing = [contender for contender in contenders if keys[contender] not in calibrated()]
-    if not missing:
-        return
+    missing = [contender for contender in contenders if steps_key(key_of(dataset, contender, 0, 0)) not in calibrated()]
+    if missing:
+        time_steps(dataset, missing)
+
+
+def time_steps(dataset: str, contenders: list[str]) -> None:
     busy = require_idle()
-    times: dict[str, list[float]] = {contender: [] for contender in missing}
-    stages = {contender: ready(source_of(dataset), dataset, contender) for contender in missing}
+    times: dict[str, list[float]] = {contender: [] for contender in contenders}
+    stages = {contender: ready(source_of(dataset), dataset, contender) for contender in contenders}
     for _ in range(CALIBRATION_ROUNDS):
         for contender, (model, task, batches) in stages.items():
             times[contender].append(seconds_per_step(model, task, batches, torch.device("cpu"), 1))
@@ -199,11 +212,12 @@ def calibrate(dataset: str, contenders: list[str]) -> None:
         entry = {"seconds_per_step": statistics.median(found), "rounds": [round(seconds, 5) for seconds in found]}
         entry |= {"threads": torch.get_num_threads(), "busy_before": round(busy, 3)}
         print(f"{dataset} {contender}: {1e3 * entry['seconds_per_step']:.1f} ms a step", flush=True)
-        write_whole(STEPS_FILE, calibrated() | {keys[contender]: entry})
+        write_whole(STEPS_FILE, calibrated() | {steps_key(key_of(dataset, contender, 0, 0)): entry})
 
 
 def ready(source: Path, dataset: str, contender: str) -> tuple[nn.Module, Task, TrainBatches]:
     """Model, loss and batches as the training would have them."""
+    make_known()
     given = merge(parse_settings(settings_of(dataset, contender)), {"data": {"source": str(source)}})
     config = resolve(read_preset(DATASETS[dataset]["preset"]), given)
     prepared = prepare(config.data, open_table(config.data))

@@ -8,7 +8,18 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from benchmarks import contests, jobs, mask_tiles, masks, page, small_data, systems_table, throughput, transfer
+from benchmarks import (
+    contests,
+    jobs,
+    mask_tiles,
+    masks,
+    page,
+    small_data,
+    systems_table,
+    throughput,
+    time_to_accuracy,
+    transfer,
+)
 from benchmarks.contests import Budget, Measurement
 from benchmarks.curves import LEAST_GAP, _apart, curve, draw_all
 from benchmarks.small_data_table import grouped
@@ -235,6 +246,20 @@ def test_the_recipes_of_the_small_data_table_are_those_that_were_measured():
     known = small_data.calibrated()
     for contender in ("preset", "tutorial", "cnn-micro", "cnn-mini"):
         assert small_data.steps_key(small_data.key_of("cifar10", contender, 5.0, 0)) in known
+
+
+def test_time_to_accuracy_compares_a_contender_with_the_preset_in_less_time(places):
+    results, _ = places
+    pairs = [time_to_accuracy.Pair("cifar10", "tutorial", 12.0, 3.0), time_to_accuracy.Pair("pets", "cct", 30.0, 6.0)]
+    write_jobs(
+        results,
+        [job("tutorial", 0, accuracy=0.6, minutes=12.0), job("preset", 0, accuracy=0.7, minutes=3.0), job("preset", 0)],
+    )
+    assert time_to_accuracy.time_to_accuracy_text(results) == ""
+    (results / "time_to_accuracy.json").write_text(json.dumps({"pairs": [vars(pair) for pair in pairs]}))
+    text = time_to_accuracy.time_to_accuracy_text(results)
+    assert "| cifar10 | tutorial | 12 | 60.00 | 3 | 70.00 | yes, every seed |" in text and "| pets" not in text
+    assert "| 3 |" not in page.small_data_section()
 
 
 def test_a_busy_machine_is_not_timed(monkeypatch):
