@@ -44,6 +44,7 @@ lint: .venv/.dev ## style and types
 bench: .venv-peers/.dev ## measure the core and training against dense attention and other libraries
 	$(PEERS_PYTHON) benchmarks/core.py
 	$(PEERS_PYTHON) benchmarks/throughput.py
+	$(PEERS_PYTHON) benchmarks/startup.py
 
 docs: .venv/.docs $(WITH_PAGES) ## build the documentation into site/
 	.venv/bin/mkdocs build --strict

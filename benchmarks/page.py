@@ -16,13 +16,16 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.curves import draw_all
 from benchmarks.explain_cost import cost_text
 from benchmarks.page_compared import masks_text, systems_text, transfer_text
+from benchmarks.page_engines import engines_text
 from benchmarks.page_explain import explain_text
 from benchmarks.page_maps import MEMORY_TEXT, SPEED_TEXT, maps_rows, maps_text, maps_verdict, memory_rows, speed_rows
 from benchmarks.page_serve import serve_text
+from benchmarks.page_speed import busy_text, scale_text
 from benchmarks.page_text import text_sections
 from benchmarks.preset_scores import with_scores
 from benchmarks.relations import relations_text
 from benchmarks.small_data_table import Group, read_groups
+from benchmarks.startup import startup_text
 from benchmarks.time_to_accuracy import time_to_accuracy_text
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -50,7 +53,8 @@ def page() -> str:
         *(masks_section, text_section, maps_section),
     )
     explaining = (explain_section, explain_cost_section, relations_section)
-    speed = (profile_section, step_section, serve_section, map_speed_section, map_memory_section)
+    speed = (profile_section, step_section, engines_section, serve_section, startup_section, map_speed_section, map_memory_section)
+    speed = (*speed, busy_section, scale_section)
     sections = (
         *training,
         *explaining,
@@ -258,8 +262,24 @@ def relations_section() -> str:
     )
 
 
+def engines_section() -> str:
+    return engines_text(read("engines"))
+
+
 def serve_section() -> str:
     return serve_text(read("serve_load"))
+
+
+def startup_section() -> str:
+    return startup_text(read("startup"))
+
+
+def busy_section() -> str:
+    return busy_text(read("busy"))
+
+
+def scale_section() -> str:
+    return scale_text(read("scale_out"))
 
 
 def map_speed_section() -> str:
