@@ -21,7 +21,7 @@ _HOME = {
     "fill": "mirada.verbs.fill",
     "generate": "mirada.verbs.generate",
     "generate_text": "mirada.verbs.generate",
-    "load": "mirada.verbs.load",
+    "load": "mirada.verbs.engines.load",
     "map": "mirada.verbs.map",
     "predict": "mirada.verbs.predict",
     "record": "mirada.core",

@@ -8,7 +8,7 @@ import torch
 
 import mirada
 from mirada.errors import MiradaError
-from mirada.verbs import export as exporting
+from mirada.verbs import export_onnx
 from tests.verbs.trained_run import make_photos
 
 
@@ -72,7 +72,7 @@ def test_onnx_of_a_transformer(run, tmp_path):
 
 def test_onnx_that_differs_is_not_written(run, tmp_path, monkeypatch):
     pytest.importorskip("onnxruntime")
-    monkeypatch.setattr(exporting, "TOLERANCE", -1.0)
+    monkeypatch.setattr(export_onnx, "TOLERANCE", -1.0)
     with pytest.raises(MiradaError, match="so it was not written"):
         mirada.export(run / "baseline", to="onnx", out=tmp_path / "model")
     assert not (tmp_path / "model").exists()

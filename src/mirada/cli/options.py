@@ -19,6 +19,17 @@ class Level(str, Enum):
     error = "error"
 
 
+class EngineName(str, Enum):
+    torch = "torch"
+    onnx = "onnx"
+    openvino = "openvino"
+
+
+class PrecisionName(str, Enum):
+    float32 = "float32"
+    int8 = "int8"
+
+
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, made by `mirada train`.", show_default=False)]
 Settings = Annotated[
     list[str] | None, typer.Argument(metavar="KEY.SUB=VALUE", help="Single settings.", show_default=False)
@@ -31,6 +42,18 @@ TargetColumn = Annotated[
     str | None, typer.Option("--target", metavar="COLUMN", help="Column to predict, if its name does not tell.")
 ]
 Device = Annotated[str | None, typer.Option(help="auto, cpu, cuda or mps.", show_default=False)]
+TextPrecision = Annotated[
+    PrecisionName,
+    typer.Option("--precision", help="Of the model; int8 is faster, if held-out text says it is as good."),
+]
+Engine = Annotated[
+    EngineName | None,
+    typer.Option(help="What computes; by default torch, or onnx for an exported folder.", show_default=False),
+]
+Precision = Annotated[
+    PrecisionName | None,
+    typer.Option(help="float32, or int8 for onnx if the run's held-out score stays.", show_default=False),
+]
 Host = Annotated[str, typer.Option(help="Address to listen on; other than this machine's wants a token.")]
 Port = Annotated[int, typer.Option(help="Port; 0 for any that is free.", min=0, max=65535)]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
@@ -60,6 +83,10 @@ class _Terminal(logging.StreamHandler):
     def emit(self, record: logging.LogRecord) -> None:
         self.stream = sys.stderr
         super().emit(record)
+
+
+def named(choice: Enum | None) -> str | None:
+    return None if choice is None else choice.value
 
 
 def plot_settings(rasters: Sequence[str] | None, target: str | None = None) -> dict[str, object]:

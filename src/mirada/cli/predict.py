@@ -9,7 +9,19 @@ from typing import Annotated
 import typer
 
 from mirada.cli.lines import lines_of_stdin
-from mirada.cli.options import Device, Level, LogLevel, Quiet, RasterFiles, Run, Verbose, start_logging
+from mirada.cli.options import (
+    Device,
+    Engine,
+    Level,
+    LogLevel,
+    Precision,
+    Quiet,
+    RasterFiles,
+    Run,
+    Verbose,
+    named,
+    start_logging,
+)
 from mirada.errors import MiradaError
 
 SHOWN_REASONS = 5
@@ -30,7 +42,11 @@ def predict(
         Path | None, typer.Option("--out", "-o", help="Write a .csv or .jsonl file instead of printing a table.")
     ] = None,
     rasters: RasterFiles = None,
-    batch_size: Annotated[int, typer.Option(min=1, help="Images or texts at a time.")] = 64,
+    batch_size: Annotated[
+        int | None, typer.Option(min=1, help="Images or texts at a time; by default what suits the engine.")
+    ] = None,
+    engine: Engine = None,
+    precision: Precision = None,
     device: Device = None,
     quiet: Quiet = False,
     log_level: LogLevel = Level.warning,
@@ -49,6 +65,7 @@ def predict(
       mirada predict runs/gat-citations citations/ -o answers.csv
       mirada predict runs/bert-reviews "what a lovely film" new_reviews.txt
       mirada predict runs/spatioformer-plots new_points.csv -o richness.csv
+      mirada predict runs/vit-photos new_photos/ -o answers.csv --engine onnx --precision int8
       find . -name '*.jpg' | mirada predict runs/vit-photos - -o answers.jsonl
     """
     start_logging(log_level, verbose, quiet)
@@ -56,12 +73,12 @@ def predict(
         raise MiradaError("--quiet prints no answers; say with --out where to write them.")
 
     from mirada.cli.waiting import counted
-    from mirada.verbs.load import load
+    from mirada.verbs.engines.load import load
     from mirada.verbs.predict import predict as verb
     from mirada.verbs.predict import require_format
 
     require_format(out)
-    trained = load(run, device=device or "auto")
+    trained = load(run, device=device or "auto", engine=named(engine), precision=named(precision))
     things = THINGS.get(trained.data.get("inputs", "image"), "images")
     given = texts_given(images) if things == "texts" else paths_given(images)
     with counted("predicting", quiet) as progress:
@@ -96,7 +113,7 @@ def show_answers(rows: list[dict], without: str) -> None:
     from rich import box
     from rich.table import Table
 
-    from mirada.cli.summary import plain, print_table
+    from mirada.cli.tables import plain, print_table
 
     columns = [name for name in rows[0] if not name.startswith("p_") and name != "error"]
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)

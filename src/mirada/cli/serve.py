@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from mirada.cli.options import Device, Host, Port, Quiet, Run
+from mirada.cli.options import Device, Engine, Host, Port, Precision, Quiet, Run, named
 
 
 def serve(
@@ -26,18 +26,22 @@ def serve(
     max_pixels: Annotated[int, typer.Option(help="Pixels of an image.")] = 40_000_000,
     seconds: Annotated[float, typer.Option(help="Seconds of a request, waiting included.")] = 60,
     waiting: Annotated[int, typer.Option(help="Requests at once; what is more gets 503.")] = 128,
+    engine: Engine = None,
+    precision: Precision = None,
     device: Device = None,
     quiet: Quiet = False,
 ) -> None:
     """Answer requests over HTTP with the model of a run, until Ctrl-C.
 
     POST /predict and /explain, GET /card, /health, /metrics and /openapi.json. Images are sent as files, texts, places
-    and nodes as JSON. Requests that come together run together. One JSON line per request goes to stderr.
+    and nodes as JSON. Requests that come together run together. One JSON line per request goes to stderr. Engines other
+    than torch answer about images, and do not explain.
 
     \b
     Example:
       mirada serve runs/vit-photos
       curl -F image=@cat.jpg http://127.0.0.1:8000/predict
+      mirada serve runs/vit-photos --engine onnx --precision int8
       MIRADA_TOKEN=secret mirada serve runs/vit-photos --host 0.0.0.0
     """
     require_server_packages("serve")
@@ -51,7 +55,8 @@ def serve(
     limits = Limits(body=round(max_mb * 2**20), pixels=max_pixels, seconds=seconds, waiting=waiting)
     # Whoever reaches this machine from outside may call it by any name; without the token it is no use to them.
     hosts = None if not is_loopback(host) else [host, "localhost", "127.0.0.1", "::1"]
-    app = create_app(run, limits, token, hosts=hosts, device=device or "auto")
+    computing = {"device": device or "auto", "engine": named(engine), "precision": named(precision)}
+    app = create_app(run, limits, token, hosts=hosts, **computing)
 
     def listening(address: str) -> None:
         if not quiet:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from rich import box
-from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from mirada.cli.progress import NOUNS, clock
+from mirada.cli.tables import print_table
 from mirada.train.files import read_json
 from mirada.train.folder import RunFolder
 
@@ -124,16 +123,3 @@ def show_evaluation(result: dict, files: list[Path]) -> None:
     print(", ".join(f"{name.replace('_', ' ')} {value:.4f}" for name, value in others.items()))
     for file in files:
         print(f"wrote {file}")
-
-
-def print_table(table: Table) -> None:
-    """As wide as it needs to be where nobody reads it on a screen, so that no cell is cut."""
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=max(console.measure(table, options=console.options.update(width=10_000)).maximum, 80))
-    console.print(table, highlight=False)
-
-
-def plain(text: object) -> Text:
-    """Text of users and files: brackets in it are not markup."""
-    return Text(str(text))

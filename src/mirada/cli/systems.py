@@ -52,7 +52,7 @@ def show_cards(cards: list) -> None:
     from rich import box
     from rich.table import Table
 
-    from mirada.cli.summary import plain, print_table
+    from mirada.cli.tables import plain, print_table
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in ("system", "sizes", "input", "what it is"):
@@ -66,7 +66,7 @@ def show_card(card, sizes: list[dict], setting: str) -> None:
     from rich import box
     from rich.table import Table
 
-    from mirada.cli.summary import plain, print_table
+    from mirada.cli.tables import plain, print_table
 
     print(f"{card.name}: {card.title}\n{card.summary}\n{card.paper}\n\n{card.when_to_use}\n")
     for part, choice in card.parts.items():

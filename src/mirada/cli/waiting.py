@@ -6,9 +6,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from rich.console import Console
-from rich.progress import Progress
-
 
 @contextmanager
 def counted(what: str, quiet: bool) -> Iterator[Callable[[int, int], None]]:
@@ -16,6 +13,9 @@ def counted(what: str, quiet: bool) -> Iterator[Callable[[int, int], None]]:
     if quiet or not sys.stderr.isatty():
         yield lambda done, total: None
         return
+    from rich.console import Console
+    from rich.progress import Progress
+
     with Progress(console=Console(stderr=True), transient=True, refresh_per_second=4) as bars:
         task = bars.add_task(what, total=None)
         yield lambda done, total: bars.update(task, completed=done, total=total)

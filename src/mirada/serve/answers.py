@@ -162,6 +162,8 @@ class Card(BaseModel):
     needs: list[str] = Field(description="covariates and bands that a model of places looks at")
     media_type: str = Field(description="of what is posted to /predict and /explain")
     device: str
+    engine: str = Field(description="torch, onnx or openvino")
+    precision: str
     result: dict[str, Any] = Field(description="what was measured on held-out data")
     limits: dict[str, float]
 

@@ -19,28 +19,35 @@ from mirada.serve.limits import Limits
 from mirada.serve.metrics import CONTENT_TYPE, Metrics
 from mirada.serve.served import REFUSALS, Served
 from mirada.serve.turns import Turns
-from mirada.verbs.load import Trained, load
+from mirada.verbs.engines.exported import Exported
+from mirada.verbs.engines.load import load
+from mirada.verbs.load import Trained
 
 WHAT = """Answers of one trained model. Post to `/predict` what it is to say something about, and to `/explain` what its
 answers rest on. Every refusal is `{"error": "one sentence"}`; `/card` tells the limits."""
 
 
 def create_app(
-    run: str | Path | Trained,
+    run: str | Path | Trained | Exported,
     limits: Limits | None = None,
     token: str | None = None,
     *,
     hosts: list[str] | None = None,
     device: str = "auto",
+    engine: str | None = None,
+    precision: str | None = None,
 ) -> FastAPI:
     """A server of the best model of a run.
 
     token   what requests must carry as `Authorization: Bearer …`; None for no token
     hosts   names that this server may be called by; by default those of this machine, or any if there is a token
+    engine, precision   as of mirada.load
     """
     limits = limits or Limits()
-    trained = run if isinstance(run, Trained) else load(run, device=device)
-    trained.model.eval()
+    is_path = isinstance(run, str | Path)
+    trained = load(run, device=device, engine=engine, precision=precision) if is_path else run
+    if isinstance(trained, Trained):
+        trained.model.eval()
     metrics = Metrics()
     served = Served(trained, Turns(metrics), limits)
     kind = _kind(trained)
@@ -72,7 +79,7 @@ def create_app(
     return app
 
 
-def _about(trained: Trained, limits: Limits, metrics: Metrics, media_type: str) -> APIRouter:
+def _about(trained: Trained | Exported, limits: Limits, metrics: Metrics, media_type: str) -> APIRouter:
     router = APIRouter(responses=REFUSALS)
     card = card_of(trained, limits, media_type)
     health = {"status": "ready", "run": card["run"], "version": __version__}
@@ -102,7 +109,7 @@ def _about(trained: Trained, limits: Limits, metrics: Metrics, media_type: str) 
     return router
 
 
-def _kind(trained: Trained) -> ModuleType:
+def _kind(trained: Trained | Exported) -> ModuleType:
     """The questions that suit the inputs of the model."""
     inputs = trained.data.get("inputs", "image")
     if inputs in ("text", "pairs"):

@@ -7,29 +7,41 @@ from dataclasses import asdict
 from typing import Any
 
 from mirada.serve.limits import Limits
+from mirada.verbs.engines.exported import Exported
 from mirada.verbs.load import Trained
 
 
-def card_of(trained: Trained, limits: Limits, media_type: str) -> dict[str, Any]:
+def card_of(trained: Trained | Exported, limits: Limits, media_type: str) -> dict[str, Any]:
     data, folder = trained.data, trained.folder
-    system = trained.config.system if folder.config.exists() else None
     result = folder.read_result() if folder.result.exists() else {}
     return {
         "run": folder.path.resolve().name,
-        "system": system.name if system else type(trained.model).__name__,
-        "size": getattr(system, "size", None),
+        **_model(trained),
         "task": data["task"],
         "inputs": data.get("inputs", "image"),
-        "num_parameters": sum(weights.numel() for weights in trained.model.parameters()),
         "classes": [str(name) for name in data.get("class_names", data.get("target_names", ()))],
         "image_size": data.get("image_size"),
         "in_channels": data.get("in_channels"),
         "vocabulary": len(trained.tokeniser) if hasattr(trained, "tokeniser") else None,
         "needs": [*data.get("band_names", ()), *data.get("covariate_names", ())],
         "media_type": media_type,
-        "device": str(trained.device),
         "result": {key: value for key, value in result.items() if _is_plain(value)},
         "limits": asdict(limits),
+    }
+
+
+def _model(trained: Trained | Exported) -> dict[str, Any]:
+    if isinstance(trained, Exported):
+        known = {"system": "", "size": None, "num_parameters": 0} | trained.data.get("model", {})
+        return {**known, "device": "cpu", "engine": trained.engine, "precision": trained.precision}
+    system = trained.config.system if trained.folder.config.exists() else None
+    return {
+        "system": system.name if system else type(trained.model).__name__,
+        "size": getattr(system, "size", None),
+        "num_parameters": sum(weights.numel() for weights in trained.model.parameters()),
+        "device": str(trained.device),
+        "engine": "torch",
+        "precision": "float32",
     }
 
 

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 import numpy as np
-import torch
 from fastapi import APIRouter, File, Query, Response, UploadFile
 from pydantic import WithJsonSchema
 
@@ -17,6 +16,7 @@ from mirada.serve import answers as say
 from mirada.serve.refusals import Refused
 from mirada.serve.served import PNG, REFUSED_QUESTIONS, OneOf, Served, asked_of_model, png_of, require_one, with_png
 from mirada.serve.uploads import pixels_of_upload, plain_name
+from mirada.verbs.engines.exported import Exported
 from mirada.verbs.explain import Explanations, explain
 from mirada.verbs.images import NamedImage, read_or_reason
 from mirada.verbs.masks.output import picture_of
@@ -41,10 +41,7 @@ def _add_predict(router: APIRouter, served: Served) -> None:
     kind, words = _wording(trained.data["task"])
 
     def answers(pixels: list[np.ndarray]) -> list[dict]:
-        normalised = trained.normalisation.apply(torch.from_numpy(np.stack(pixels)))
-        with torch.inference_mode():
-            outputs = trained.model(normalised.to(trained.device)).float().cpu()
-        return trained.task.answers(outputs)
+        return trained.of_pixels(np.stack(pixels))
 
     def read(file: UploadFile) -> np.ndarray:
         """uint8 (C, H, W) as `mirada predict` reads it."""
@@ -113,6 +110,8 @@ def _add_explain(router: APIRouter, served: Served) -> None:
         format: Annotated[Literal["json", "png"], Query(description="png: the picture of one image")] = "json",
     ) -> Any:
         """What the answers about images rest on: a number for every cell of the image, by every method."""
+        if isinstance(trained, Exported):
+            raise Refused(409, f"explanations need torch, and this server computes by {trained.engine}.")
         if format == "png":
             require_one(len(image))
         pixels = await asyncio.gather(*(served.beside(_pixels, served, file) for file in image))

@@ -21,6 +21,7 @@ from mirada.serve.limits import Limits
 from mirada.serve.refusals import Refused
 from mirada.serve.running import num_cores
 from mirada.serve.turns import Turns
+from mirada.verbs.engines.exported import Exported
 from mirada.verbs.load import Trained
 
 Found = TypeVar("Found")
@@ -46,7 +47,7 @@ REFUSED_QUESTIONS: dict[int | str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Served:
-    trained: Trained
+    trained: Trained | Exported
     turns: Turns
     limits: Limits
     pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(num_cores(), "mirada-reading"))

@@ -11,8 +11,7 @@ from torch.nn import functional as F
 
 from mirada.tasks.intervals import bootstrap
 from mirada.tasks.scores import per_class
-
-THRESHOLD = 0.5
+from mirada.tasks.words import THRESHOLD, label_words
 
 
 class MultiLabel:
@@ -67,15 +66,7 @@ class MultiLabel:
         }
 
     def answers(self, logits_NC: Tensor) -> list[dict]:
-        probability_NC = logits_NC.double().sigmoid().numpy()
-        return [
-            {
-                "predicted": ";".join(name for name, p in zip(self.class_names, row, strict=True) if p > THRESHOLD),
-                "confidence": round(float(np.maximum(row, 1 - row).min()), 6),
-                **{f"p_{name}": round(float(p), 6) for name, p in zip(self.class_names, row, strict=True)},
-            }
-            for row in probability_NC
-        ]
+        return label_words(self.class_names, logits_NC.detach().cpu().numpy())
 
     def named(self, targets_NC: Tensor) -> list[dict]:
         return [

@@ -13,6 +13,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from mirada.tasks.words import surprise_words
+
 
 class Pixels:
     """loss = mean over images of nats per pixel; the images are their own targets."""
@@ -51,10 +53,7 @@ class Pixels:
 
     def answers(self, nats_N: Tensor) -> list[dict]:
         """One row per image: the higher, the more unusual."""
-        return [
-            {"nats_per_pixel": round(nats, 6), "bits_per_dimension": round(self.bits(nats), 6)}
-            for nats in nats_N.tolist()
-        ]
+        return surprise_words(self.in_channels, nats_N.detach().cpu().numpy())
 
     def named(self, targets: Tensor) -> list[dict]:
         """Images have no target but themselves."""

@@ -11,6 +11,7 @@ from torch.nn import functional as F
 
 from mirada.tasks.intervals import bootstrap
 from mirada.tasks.scores import r2
+from mirada.tasks.words import number_words
 
 
 class Regression:
@@ -61,11 +62,7 @@ class Regression:
         }
 
     def answers(self, outputs_NT: Tensor) -> list[dict]:
-        return self._rows("predicted", self.values(outputs_NT))
+        return number_words("predicted", self.target_names, self.values(outputs_NT).detach().numpy())
 
     def named(self, targets_NT: Tensor) -> list[dict]:
-        return self._rows("target", targets_NT)
-
-    def _rows(self, word: str, values_NT: Tensor) -> list[dict]:
-        names = [f"{word}_{name}" for name in self.target_names]
-        return [dict(zip(names, (float(f"{v:.7g}") for v in row), strict=True)) for row in values_NT.tolist()]
+        return number_words("target", self.target_names, targets_NT.numpy())

@@ -11,6 +11,7 @@ from torch.nn import functional as F
 
 from mirada.tasks.intervals import wilson
 from mirada.tasks.scores import calibration, confusion, per_class
+from mirada.tasks.words import class_words
 
 
 class SingleLabel:
@@ -28,6 +29,12 @@ class SingleLabel:
     def loss(self, logits_BC: Tensor, targets: Tensor) -> Tensor:
         weight = None if self.class_weights is None else self.class_weights.to(logits_BC)
         return F.cross_entropy(logits_BC, targets, weight=weight, label_smoothing=self.label_smoothing)
+
+    def measure(self, targets: Tensor) -> float:
+        """What the loss divides by: the weights of the rows' classes; of shares (B, classes) the rows."""
+        if self.class_weights is None or targets.ndim > 1:
+            return len(targets)
+        return float(self.class_weights.double()[targets].sum())
 
     def probabilities(self, logits_NC: Tensor) -> Tensor:
         return logits_NC.softmax(-1)
@@ -73,18 +80,7 @@ class SingleLabel:
 
     def answers(self, logits_NC: Tensor) -> list[dict]:
         """One row per input for predictions.csv and `predict`."""
-        probability_NC = self.probabilities(logits_NC.double())
-        confidence_N, best_N = probability_NC.max(-1)
-        return [
-            {
-                "predicted": self.class_names[best],
-                "confidence": round(confidence, 6),
-                **{f"p_{name}": round(p, 6) for name, p in zip(self.class_names, row, strict=True)},
-            }
-            for best, confidence, row in zip(
-                best_N.tolist(), confidence_N.tolist(), probability_NC.tolist(), strict=True
-            )
-        ]
+        return class_words(self.class_names, logits_NC.detach().cpu().numpy())
 
     def named(self, targets_N: Tensor) -> list[dict]:
         """The targets, in the words of `answers`."""

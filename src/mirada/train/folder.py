@@ -94,6 +94,11 @@ class RunFolder:
         return self.path / "result.json"
 
     @property
+    def engines(self) -> Path:
+        """The model for other engines than torch, a folder each, made when first asked for."""
+        return self.path / "engines"
+
+    @property
     def figures(self) -> Path:
         return self.path / "figures"
 
@@ -146,6 +151,20 @@ def open_run(path: str | Path) -> RunFolder:
             f"{path}: is not the folder of a run (it has no config.yaml); give one made by `mirada train`."
         )
     return folder
+
+
+def model_folder(folder: RunFolder) -> Path:
+    """Where model.safetensors is."""
+    for place in (folder.best, folder.path):
+        if (place / "model.safetensors").exists():
+            return place
+    if folder.config.exists():
+        raise MiradaError(f"{folder.path}: has no trained model yet; go on with `mirada resume {folder.path}`.")
+    if (folder.path / "model.onnx").exists():
+        raise MiradaError(
+            f"{folder.path}: holds an ONNX model only, which predicts and nothing else; give the run it was made of."
+        )
+    raise MiradaError(f"{folder.path}: is not the folder of a run or of an exported model; give one of these.")
 
 
 def new_run(runs: Path, name: str) -> RunFolder:

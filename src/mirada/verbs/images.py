@@ -5,11 +5,14 @@ from __future__ import annotations
 import glob
 import io
 import os
-from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sized
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from PIL import Image, ImageOps
@@ -18,6 +21,11 @@ from mirada.data.decode import decode_image
 from mirada.data.discover import find_images
 from mirada.data.resize import Fit, fit_image, match_channels
 from mirada.errors import MiradaError
+
+Progress = Callable[[int, int], None]  # (done, total)
+Given = TypeVar("Given")
+Found = TypeVar("Found")
+Outputs = TypeVar("Outputs", bound=Sized)
 
 PNG_MODES = ("1", "L", "LA", "P", "RGB", "RGBA", "I", "I;16")
 
@@ -86,8 +94,27 @@ def arrays_of(array: np.ndarray) -> list[NamedImage]:
 def read_many(images: list[NamedImage], target: Target, batch_size: int) -> Iterator[list[np.ndarray | str]]:
     """Batches of uint8 (C, H, W), in order; in place of an image that cannot be used, the sentence that says why."""
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for start in range(0, len(images), batch_size):
-            yield list(pool.map(partial(read_or_reason, target=target), images[start : start + batch_size]))
+        # The next batch is decoded while the model is busy with this one.
+        read = in_order(pool, partial(read_or_reason, target=target), images, ahead=2 * batch_size)
+        while batch := list(islice(read, batch_size)):
+            yield batch
+
+
+def in_order(
+    pool: ThreadPoolExecutor, work: Callable[[Given], Found], items: Iterable[Given], ahead: int
+) -> Iterator[Found]:
+    """work(item) of every item, in order; up to `ahead` of them are begun before they are asked for."""
+    begun: deque[Future[Found]] = deque()
+    try:
+        for item in items:
+            begun.append(pool.submit(work, item))
+            if len(begun) >= ahead:
+                yield begun.popleft().result()
+        while begun:
+            yield begun.popleft().result()
+    finally:
+        for one in begun:
+            one.cancel()
 
 
 def read_or_reason(image: NamedImage, target: Target) -> np.ndarray | str:
@@ -97,6 +124,23 @@ def read_or_reason(image: NamedImage, target: Target) -> np.ndarray | str:
     except MiradaError as error:
         reason = str(error)
         return reason if image.name in reason else f"{image.name}: {reason}"
+
+
+def rows_of(
+    batches: Iterable[tuple[list[NamedImage], list[str], Outputs]], words: Callable[[Outputs], list[dict]]
+) -> list[dict]:
+    """A row per image; one without an answer has its reason instead, and empty cells."""
+    rows: list[dict] = []
+    for batch, reasons, outputs in batches:
+        answers = iter(words(outputs) if len(outputs) else ())
+        for image, reason in zip(batch, reasons, strict=True):
+            rows.append({"name": image.name, **({} if reason else next(answers)), "error": reason or None})
+    if not rows:
+        raise MiradaError("no images are given; give at least one file or folder.")
+    columns = next((list(row) for row in rows if not row["error"]), None)
+    if columns is None:
+        raise MiradaError(f"none of {len(rows)} images can be read; the first: {rows[0]['error']}")
+    return [{column: row.get(column) for column in columns} for row in rows]
 
 
 def pixels_of(content: str | np.ndarray | Image.Image, size: tuple[int, int] | None = None) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,16 +12,17 @@ from torch import Tensor, nn
 
 from mirada.config.load import load_config
 from mirada.config.schema import Config
+from mirada.core.flops import count_flops
 from mirada.data.normalise import Normalisation
 from mirada.errors import MiradaError
+from mirada.machine.threads import threads_for
 from mirada.tasks.image import Task, saved_task
 from mirada.train.checkpoint import load_model
 from mirada.train.files import read_json
-from mirada.train.folder import RunFolder
-from mirada.verbs.images import NamedImage, Target, named_images, read_many
+from mirada.train.folder import RunFolder, model_folder
+from mirada.verbs.engines.exported import Exported
+from mirada.verbs.images import NamedImage, Progress, Target, named_images, read_many, rows_of
 from mirada.verbs.prepare import device_named
-
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -71,18 +72,7 @@ class Trained:
 
     def rows(self, images: object, *, batch_size: int = 64, progress: Progress | None = None) -> list[dict]:
         """One row per image: name, the answer, and `error` (None, or why there is no answer)."""
-        named = named_images(images)
-        if not named:
-            raise MiradaError("no images are given; give at least one file or folder.")
-        rows: list[dict] = []
-        for batch, reasons, outputs in self.batches(named, batch_size, progress):
-            answers = iter(self.task.answers(outputs) if len(outputs) else ())
-            for image, reason in zip(batch, reasons, strict=True):
-                rows.append({"name": image.name, **({} if reason else next(answers)), "error": reason or None})
-        columns = next((list(row) for row in rows if not row["error"]), None)
-        if columns is None:
-            raise MiradaError(f"none of {len(rows)} images can be read; the first: {rows[0]['error']}")
-        return [{column: row.get(column) for column in columns} for row in rows]
+        return rows_of(self.batches(named_images(images), batch_size, progress), self.task.answers)
 
     def batches(
         self, images: list[NamedImage], batch_size: int, progress: Progress | None = None
@@ -98,14 +88,27 @@ class Trained:
             if progress is not None:
                 progress(done, len(images))
 
+    def of_pixels(self, pixels_NCHW: np.ndarray) -> list[dict]:
+        """Answers about uint8 images that have the size of the model."""
+        return self.task.answers(self._run(pixels_NCHW))
+
     @torch.inference_mode()
     def _run(self, pixels_NCHW: np.ndarray) -> Tensor:
-        normalised = self.normalisation.apply(torch.from_numpy(pixels_NCHW))
-        return self.model(normalised.to(self.device)).float().cpu()
+        normalised = self.normalisation.apply(torch.from_numpy(pixels_NCHW)).to(self.device)
+        with threads_for(len(normalised), lambda: self.flops_of(normalised[:1])):
+            return self.model(normalised).float().cpu()
+
+    def flops_of(self, image_1CHW: Tensor) -> int:
+        """Operations of a forward pass of one image, counted once."""
+        if "_flops" not in self.__dict__:
+            self.__dict__["_flops"] = count_flops(self.model, image_1CHW)
+        return self.__dict__["_flops"]
 
 
 def load(run: str | Path | RunFolder, *, device: str = "auto") -> Trained:
-    """The best model of a run folder, of its baseline/, or of a folder made by `mirada export`."""
+    """The best model of a run folder, of its baseline/, or of a folder made by `mirada export`, by torch."""
+    if isinstance(run, Exported):
+        raise MiradaError(f"{run.folder.path}: by {run.engine} a model only predicts; load it with engine torch.")
     folder = run if isinstance(run, RunFolder) else RunFolder(Path(run))
     if not folder.path.is_dir():
         raise MiradaError(f"{folder.path}: there is no such folder; give a run made by `mirada train`.")
@@ -131,13 +134,3 @@ def load(run: str | Path | RunFolder, *, device: str = "auto") -> Trained:
 
         kind = TrainedMasks
     return kind(folder, load_model(weights).to(place), saved_task(data), data, place)
-
-
-def model_folder(folder: RunFolder) -> Path:
-    """Where model.safetensors is."""
-    for place in (folder.best, folder.path):
-        if (place / "model.safetensors").exists():
-            return place
-    if folder.config.exists():
-        raise MiradaError(f"{folder.path}: has no trained model yet; go on with `mirada resume {folder.path}`.")
-    raise MiradaError(f"{folder.path}: is not the folder of a run or of an exported model; give one of these.")

@@ -1,0 +1,141 @@
+"""Whole processes that predict, ours and those of others, in turns: what benchmarks/engines.py measures of files and of
+starting. Each is charged what it and its children used, from its start to its end."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+from PIL import Image, ImageFilter
+
+from benchmarks.timing import Timing, speed_up
+
+SCRIPT = Path(__file__).with_name("engine_peers.py")
+SIZE, CLASSES = 64, 4
+
+
+@dataclass(frozen=True)
+class Used:
+    """By a process and its children."""
+
+    seconds: float  # wall
+    cpu_seconds: float
+    peak_mb: float  # of the largest of them
+
+
+def of_files(folder: Path, shape: dict, steps: int, num_files: int, repeats: int) -> dict:
+    """`mirada predict RUN FOLDER` by its engines, and timm's script, in turns."""
+    run = trained(folder, shape, steps)
+    files = make_photos(folder / "files", num_files)
+    mirada = [sys.executable, "-m", "mirada", "predict", str(run), str(files), "-o", str(folder / "answers.csv"), "-q"]
+    commands = {
+        f"mirada {name}": [*mirada, *options]
+        for name, options in {
+            "torch": (),
+            "onnx float32": ("--engine", "onnx"),
+            "onnx int8": ("--engine", "onnx", "--precision", "int8"),
+            **({"openvino float32": ("--engine", "openvino")} if is_there("openvino") else {}),
+        }.items()
+    }
+    if is_there("timm"):
+        theirs = [sys.executable, str(SCRIPT), "timm-files", whole(shape), str(files), str(folder / "theirs.csv")]
+        commands["timm"] = theirs
+    return {"num_files": num_files, "size": SIZE, "shape": shape, **in_turns(commands, repeats)}
+
+
+def cold_start(folder: Path, shape: dict, steps: int, repeats: int) -> dict:
+    """The first answer of a new process about one photo."""
+    run = trained(folder, shape, steps)
+    photo = next(make_photos(folder / "files", 1).rglob("*.jpg"))
+    exported = folder / "exported"
+    mirada = [sys.executable, "-m", "mirada"]
+    subprocess.run([*mirada, "export", str(run), "--to", "onnx", "-o", str(exported), "-q"], check=True)
+    commands = {
+        "mirada predict, exported folder": [*mirada, "predict", str(exported), str(photo)],
+        "mirada predict, run by torch": [*mirada, "predict", str(run), str(photo)],
+        "import mirada": [sys.executable, "-c", "import mirada"],
+        "python": [sys.executable, "-c", "pass"],
+    }
+    for name in ("timm", "transformers"):
+        if is_there(name):
+            commands[name] = [sys.executable, str(SCRIPT), name, whole(shape), str(photo)]
+    return {"shape": shape, **in_turns(commands, repeats)}
+
+
+def whole(shape: dict) -> str:
+    return json.dumps({**shape, "image_size": SIZE, "num_classes": CLASSES})
+
+
+def in_turns(commands: dict[str, list[str]], repeats: int) -> dict:
+    """Medians of what each used, after a first time that makes files and fills caches; ratios to timm's wall time."""
+    used: dict[str, list[Used]] = {name: [] for name in commands}
+    for number in range(repeats + 1):
+        for name in commands if number % 2 else reversed(commands):
+            found = watched(commands[name])
+            if number:
+                used[name].append(found)
+    rows = {name: {key: [getattr(one, key) for one in some] for key in asdict(some[0])} for name, some in used.items()}
+    medians = {
+        name: {key: statistics.median(numbers) for key, numbers in row.items()} | {"rounds": row}
+        for name, row in rows.items()
+    }
+    ratios = {}
+    if "timm" in rows:
+        other = Timing(tuple(rows["timm"]["seconds"]))
+        for name in rows:
+            if name.startswith("mirada"):
+                found = speed_up(Timing(tuple(rows[name]["seconds"])), other)
+                ratios[name] = [found.median, found.low, found.high]
+    return {"used": medians, "faster_than_timm": ratios}
+
+
+def watched(command: list[str]) -> Used:
+    """Run it to its end. The kernel's account of children has what their children used, too."""
+    before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    assert process.stderr is not None
+    said = process.stderr.read()
+    _, status, own = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        sys.exit(f"{' '.join(command)} failed:\n{said.decode(errors='replace')[-2000:]}")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return Used(time.perf_counter() - started, cpu, own.ru_maxrss / 1024)
+
+
+def is_there(name: str) -> bool:
+    return importlib.util.find_spec(name) is not None
+
+
+def trained(folder: Path, shape: dict, steps: int) -> Path:
+    """A ViT that tells how blurred photos are, which is soon learned."""
+    import mirada
+
+    photos = make_photos(folder / "photos", 40 + 4 * steps)
+    size = f"data.image_size=[{SIZE},{SIZE}]"
+    settings = [size, f"train.steps={steps}", "train.evaluations=1", "train.batch_size=16"]
+    arguments = [f"system.arguments.{name}={value}" for name, value in shape.items()]
+    fixed = ["baseline.name=none", "train.device=cpu", "system.arguments.stem=linear"]
+    return mirada.train(photos, system="vit", settings=[*settings, *arguments, *fixed], out=folder / "run").path
+
+
+def make_photos(folder: Path, num: int) -> Path:
+    """folder/class<k>/<number>.jpg: noise, the more blurred the higher its class."""
+    generator = np.random.default_rng(num)
+    for number in range(num):
+        kind = number % CLASSES
+        pixels = generator.integers(0, 256, (SIZE, SIZE, 3), dtype=np.uint8)
+        path = folder / f"class{kind}" / f"{number:05}.jpg"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(pixels).filter(ImageFilter.GaussianBlur(0.5 + kind)).save(path, quality=90)
+    return folder

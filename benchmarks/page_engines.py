@@ -1,0 +1,90 @@
+"""What the measurements page says about prediction by other engines: benchmarks/engines.py."""
+
+from __future__ import annotations
+
+NAMES = {"small": "small ViT", "large": "ViT-B"}
+
+
+def engines_text(results: dict) -> str:
+    text = "".join(part(results) for part in (_one_image, _files, _start))
+    if not text:
+        return ""
+    machine = results["machine"]
+    return (
+        f"## Prediction by other engines\n\n`python benchmarks/engines.py`: {results['cores']} cores of "
+        f"{machine['processor']}, torch {machine['torch']}. Ratios are timm's time over ours, the median of pairs with "
+        f"their quartiles.\n\n{text}"
+    )
+
+
+def _one_image(results: dict) -> str:
+    text = ""
+    for job, title in NAMES.items():
+        if not (found := results.get(job)):
+            continue
+        shape = found["shape"]
+        text += (
+            f"One image at a time, {title} ({shape['image_size']} px, patch {shape['patch_size']}, dim {shape['dim']}, "
+            f"depth {shape['depth']}, {found['num_parameters']:,} parameters), in turns in one process, wall time, "
+            f"{found['rounds']} rounds; the weights are random, so int8's difference says little of a trained model:\n\n"
+        )
+        rows = [
+            [
+                name,
+                f"{median:.2f} ms ({low:.2f}–{high:.2f})",
+                _ratio(found["faster_than_timm"].get(name)),
+                f"{found['difference'][name]:.1g}" if name in found["difference"] else "",
+            ]
+            for name, (median, low, high) in found["ms"].items()
+        ]
+        text += _table(["engine", "time", "faster than timm", "largest difference to torch"], rows) + "\n"
+    return text
+
+
+def _files(results: dict) -> str:
+    if not (found := results.get("files")):
+        return ""
+    rows = [
+        [
+            name,
+            f"{used['seconds']:.1f} s",
+            f"{found['num_files'] / used['seconds']:.0f}",
+            f"{used['cpu_seconds']:.1f} s",
+            _ratio(found["faster_than_timm"].get(name)),
+        ]
+        for name, used in found["used"].items()
+    ]
+    shape = found["shape"]
+    return (
+        (
+            f"{found['num_files']:,} JPEG files of {found['size']} px, decoding included, by `mirada predict RUN FILES "
+            f"-o answers.csv` (`vit`, patch {shape['patch_size']}, dim {shape['dim']}, depth {shape['depth']}) and a script of "
+            "timm with a DataLoader of 2 workers, alternating processes from start to end:\n\n"
+        )
+        + _table(["", "time", "files per second", "CPU time", "faster than timm"], rows)
+        + "\n"
+    )
+
+
+def _start(results: dict) -> str:
+    if not (found := results.get("start")):
+        return ""
+    rows = [
+        [name, f"{used['cpu_seconds']:.2f} s", f"{used['seconds']:.2f} s", f"{used['peak_mb']:.0f} MB"]
+        for name, used in found["used"].items()
+    ]
+    return "The first answer of a new process, about one photo:\n\n" + _table(
+        ["", "CPU time", "time", "peak memory"], rows
+    )
+
+
+def _ratio(ratio: list[float] | None) -> str:
+    if ratio is None:
+        return ""
+    median, low, high = ratio
+    said = "tie" if low <= 1 <= high else f"{median:.2f}×"
+    return f"{said} ({low:.2f}–{high:.2f})"
+
+
+def _table(head: list[str], rows: list[list[str]]) -> str:
+    return "\n".join("| " + " | ".join(line) + " |" for line in [head, ["---"] * len(head), *rows]) + "\n"

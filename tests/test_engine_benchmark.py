@@ -1,0 +1,63 @@
+"""The measurement of engines: that it works where timm is and where it is not, and what the page says of it."""
+
+import json
+
+import pytest
+from benchmarks import engines, jobs
+from benchmarks.page_engines import engines_text
+
+pytest.importorskip("onnxruntime")
+
+
+@pytest.mark.long
+def test_engines_are_tried_out_and_not_done_twice(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(jobs, "RUNS", tmp_path)
+    engines.main(["--try"])
+    file = tmp_path / "engines-try" / "engines.json"
+    kept = json.loads(file.read_text())
+    assert set(engines.JOBS) < set(kept)
+    assert {"torch", "onnx float32", "onnx int8"} <= set(kept["small"]["ms"])
+    assert kept["small"]["difference"]["onnx float32"] < 1e-5
+    assert kept["start"]["used"]["mirada predict, exported folder"]["peak_mb"] > 10
+    assert kept["files"]["used"]["mirada onnx int8"]["seconds"] > 0
+    stamp = file.stat().st_mtime_ns
+    engines.main(["--try"])
+    assert file.stat().st_mtime_ns == stamp
+    assert "| onnx int8 |" in capsys.readouterr().out
+
+
+def test_a_job_that_is_not_there_is_told(capsys):
+    with pytest.raises(SystemExit):
+        engines.main(["smal"])
+    assert "there are small, large, files, start" in capsys.readouterr().err
+
+
+def test_what_the_page_says():
+    shape = {"image_size": 32, "patch_size": 4, "dim": 192, "depth": 12}
+    used = {"seconds": 20.0, "cpu_seconds": 30.0, "peak_mb": 123.4}
+    results = {
+        "machine": {"processor": "Abacus", "torch": "2.13"},
+        "cores": 2,
+        "small": {
+            "shape": shape,
+            "rounds": 101,
+            "num_parameters": 5_400_000,
+            "ms": {"torch": [20, 19, 21], "onnx float32": [10, 9, 11], "timm": [21, 20, 22]},
+            "faster_than_timm": {"torch": [1.05, 0.99, 1.1], "onnx float32": [2.1, 2.0, 2.2]},
+            "difference": {"onnx float32": 3e-7},
+        },
+        "files": {
+            "num_files": 10_000,
+            "size": 64,
+            "shape": shape,
+            "used": {"mirada onnx int8": used},
+            "faster_than_timm": {"mirada onnx int8": [1.9, 1.8, 2.0]},
+        },
+        "start": {"used": {"timm": used}},
+    }
+    text = engines_text(results)
+    assert "| torch | 20.00 ms (19.00–21.00) | tie (0.99–1.10) |  |" in text
+    assert "| onnx float32 | 10.00 ms (9.00–11.00) | 2.10× (2.00–2.20) | 3e-07 |" in text
+    assert "| mirada onnx int8 | 20.0 s | 500 | 30.0 s | 1.90× (1.80–2.00) |" in text
+    assert "| timm | 30.00 s | 20.00 s | 123 MB |" in text
+    assert engines_text({}) == ""
