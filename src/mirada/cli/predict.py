@@ -24,7 +24,6 @@ from mirada.cli.options import (
 )
 from mirada.errors import MiradaError
 
-SHOWN_REASONS = 5
 THINGS = {"text": "texts", "pairs": "texts", "plots": "points"}
 
 
@@ -72,6 +71,7 @@ def predict(
     if quiet and out is None:
         raise MiradaError("--quiet prints no answers; say with --out where to write them.")
 
+    from mirada.cli.answers import show_answers, tell_failures
     from mirada.cli.waiting import counted
     from mirada.verbs.engines.load import load
     from mirada.verbs.predict import predict as verb
@@ -83,16 +83,12 @@ def predict(
     given = texts_given(images) if things == "texts" else paths_given(images)
     with counted("predicting", quiet) as progress:
         rows = verb(trained, given, out=out, batch_size=batch_size, progress=progress, rasters=rasters)
-    failed = [row for row in rows if row["error"]]
     if out is None:
         show_answers(rows, "cannot be read" if things == "images" else "no answer")
     elif not quiet:
         print(f"wrote {len(rows):,} rows to {out}")
-    if failed and not quiet:
-        for row in failed[:SHOWN_REASONS]:
-            print(f"mirada: {row['error']}", file=sys.stderr)
-        fate = "could not be read" if things == "images" else "have no answer"
-        print(f"mirada: {len(failed)} of {len(rows)} {things} {fate}.", file=sys.stderr)
+    if not quiet:
+        tell_failures(rows, things)
     for note in () if quiet else getattr(trained, "notes", ()):
         print(f"note: {note}", file=sys.stderr)
 
@@ -106,22 +102,3 @@ def texts_given(words: list[str]) -> list[str]:
     from mirada.verbs.text.lines import Texts, texts_of
 
     return Texts(text for word in words for text in (lines_of_stdin() if word == "-" else texts_of(word)))
-
-
-def show_answers(rows: list[dict], without: str) -> None:
-    """One line per image, text or point; `without` an answer it says so. The shares of single classes are for files."""
-    from rich import box
-    from rich.table import Table
-
-    from mirada.cli.tables import plain, print_table
-
-    columns = [name for name in rows[0] if not name.startswith("p_") and name != "error"]
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in columns:
-        table.add_column(plain(name.replace("_", " ")), overflow="fold")
-    for row in rows:
-        cells = [row[name] for name in columns]
-        if row["error"]:
-            cells[1] = without
-        table.add_row(*(plain("" if cell is None else cell) for cell in cells))
-    print_table(table)
