@@ -2,6 +2,8 @@
 
 import sys
 
+import mirada.machine.threads  # noqa: F401  first, as it looks at the load from here on
+
 
 def main() -> None:
     """The `mirada` command."""

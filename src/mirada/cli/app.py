@@ -30,6 +30,7 @@ from mirada.cli import (
     translate,
 )
 from mirada.cli.failures import told
+from mirada.machine.threads import settle_waiting
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -49,6 +50,7 @@ def show_version(wanted: bool) -> None:
 
 @app.callback()
 def mirada(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=show_version, is_eager=True, help="Print the version.")
     ] = False,
@@ -72,6 +74,7 @@ def mirada(
     .jsonl table of sentence pairs or of texts and labels, or a folder of such files. Plots are a table, a .gpkg or a
     .geojson file of points with a number to predict, beside GeoTIFFs or not.
     """
+    settle_waiting(context.invoked_subcommand)
 
 
 # In the order of a project's life; the words fit into the list of commands on a narrow terminal.

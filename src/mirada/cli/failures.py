@@ -14,9 +14,11 @@ from typing import TypeGuard
 import typer
 
 from mirada.errors import MiradaError
+from mirada.machine.processes import is_to_tell, require_one
 from mirada.train.files import NO_SPACE, why_unwritable
 
 USER_ERROR, UNEXPECTED, INTERRUPTED = 2, 1, 130
+SEVERAL_PROCESSES = ("train", "resume")  # what torchrun may start
 
 
 def told(verb: Callable[..., None]) -> Callable[..., None]:
@@ -25,6 +27,8 @@ def told(verb: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(verb)
     def command(*args, **kwargs) -> None:
         try:
+            if verb.__name__ not in SEVERAL_PROCESSES:
+                require_one(f"`mirada {verb.__name__.rstrip('_')}`")
             verb(*args, **kwargs)
         except (typer.Exit, typer.Abort):
             raise
@@ -37,7 +41,8 @@ def told(verb: Callable[..., None]) -> Callable[..., None]:
             sentence, code = explained(error)
             if is_about_output(error):
                 forget_output()
-            print(f"mirada: {sentence}", file=sys.stderr)
+            if is_to_tell():
+                print(f"mirada: {sentence}", file=sys.stderr)
             raise typer.Exit(code) from None
 
     return command

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mirada.cli.options import Level, LogLevel, Quiet, Run, Verbose, start_logging
+from mirada.machine.processes import started
 
 
 def resume(run: Run, quiet: Quiet = False, log_level: LogLevel = Level.warning, verbose: Verbose = False) -> None:
@@ -14,6 +15,7 @@ def resume(run: Run, quiet: Quiet = False, log_level: LogLevel = Level.warning, 
     Example:
       mirada resume runs/vit-photos
     """
+    quiet = quiet or not started().is_first  # of processes that torchrun started, one speaks
     start_logging(log_level, verbose, quiet)
     from mirada.cli.progress import watcher
     from mirada.cli.summary import show_run

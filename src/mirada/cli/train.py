@@ -23,6 +23,7 @@ from mirada.cli.options import (
     start_logging,
 )
 from mirada.errors import MiradaError
+from mirada.machine.processes import started
 
 LENGTHS = ("epochs", "steps", "minutes")
 
@@ -86,6 +87,7 @@ def train(
       mirada train photos/ --system deit --teacher runs/cnn-photos
       mirada train --config runs/vit-digits/config.yaml --seed 1
     """
+    quiet = quiet or not started().is_first  # of processes that torchrun started, one speaks
     start_logging(log_level, verbose, quiet)
     words, rest = split_settings([source, *(settings or [])])
     if len(rest) > 1:

@@ -157,7 +157,15 @@ class TrainConfig(Section):
     checkpoint_seconds: Annotated[float, Field(gt=0)] = Field(60.0)
     seed: Annotated[int, Field(ge=0)] = Field(0)
     device: str = Field("auto", description="auto, cpu, cuda, mps")
-    precision: Literal["float32", "bfloat16", "float16"] = Field("float32")
+    precision: Literal["float32", "bfloat16", "float16", "auto"] = Field(
+        "float32", description="of products; auto: bfloat16 if a short trial finds it faster here, kept for the run"
+    )
+    fused: bool = Field(
+        True, description="one fused update of all weights (adam, adamw); auto precision decides it too"
+    )
+    sharding: Literal["none", "full"] = Field(
+        "none", description="processes of torchrun share the batch; full: also weights, gradients, optimiser (FSDP)"
+    )
     compile: bool = Field(False, description="torch.compile; needs a C++ compiler")
 
     @model_validator(mode="after")

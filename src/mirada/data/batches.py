@@ -30,6 +30,7 @@ class Batch:
     inputs: torch.Tensor
     targets: torch.Tensor
     rows: torch.Tensor  # rows of the table
+    weight: float = 1.0  # of its loss, where it is a share of a batch (mirada.data.share)
 
 
 class Batches(Protocol):

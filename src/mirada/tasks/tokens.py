@@ -19,6 +19,7 @@ from torch.nn import functional as F
 from mirada.data.batches import Batch
 from mirada.data.masked_tokens import IGNORED
 from mirada.errors import MiradaError
+from mirada.machine.processes import together
 from mirada.systems.word2vec import negative_sampling_loss
 from mirada.tasks.intervals import bootstrap
 
@@ -78,12 +79,17 @@ class Tokens:
         logits_AT = self.logits(model, inputs, targets, asked_BN)
         return F.cross_entropy(logits_AT, wanted_BN[asked_BN], label_smoothing=self.label_smoothing)
 
+    def measure(self, targets: Tensor) -> float:
+        """What the objective divides by."""
+        return float((self.wanted(targets) != IGNORED).sum())
+
     @torch.inference_mode()
     def tally(self, model: nn.Module, batches: Iterable[Batch], device: torch.device) -> Tally:
-        """The model is left in evaluation mode."""
+        """Processes that work together share the batches. The model is left in evaluation mode."""
         model.eval()
         parts: list[tuple[np.ndarray, ...]] = []
-        for rows_B, logits_AT, wanted_BN in self._pieces(model, batches, device):
+        processes = together()
+        for rows_B, logits_AT, wanted_BN in self._pieces(model, processes.share(batches), device):
             asked_BN = wanted_BN != IGNORED
             wanted_A = wanted_BN[asked_BN]
             nats_BN = torch.zeros(asked_BN.shape, device=device)
@@ -92,6 +98,7 @@ class Tokens:
             right_BN[asked_BN] = logits_AT.argmax(-1) == wanted_A
             sums = (nats_BN.cpu().double().sum(1), asked_BN.sum(1), right_BN.sum(1), rows_B)
             parts.append(tuple(each.cpu().numpy() for each in sums))
+        parts = processes.gathered(parts)
         if not parts:
             raise MiradaError(NOTHING_ASKED)
         return Tally(*(np.concatenate(column) for column in zip(*parts, strict=True)))

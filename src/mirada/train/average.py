@@ -11,6 +11,8 @@ import copy
 import torch
 from torch import Tensor, nn
 
+from mirada.train.sharding import local
+
 
 class MovingAverage:
     """A copy of the model that follows it. With β = 0 it is the model itself."""
@@ -18,10 +20,14 @@ class MovingAverage:
     def __init__(self, model: nn.Module, decay: float) -> None:
         self.decay = decay
         self.module = copy.deepcopy(model).eval().requires_grad_(False)
+        self.follow(model)
+
+    def follow(self, model: nn.Module) -> None:
+        """This model, from now on: one that was divided among processes has other tensors."""
         self._pairs = self._collect(model)
 
     def _collect(self, model: nn.Module) -> tuple[list, list, list, list]:
-        own, theirs = self.module.state_dict(), model.state_dict()
+        own, theirs = ({n: local(t) for n, t in m.state_dict().items()} for m in (self.module, model))
         floats = [name for name, tensor in own.items() if tensor.is_floating_point()]
         others = [name for name in own if name not in set(floats)]
         return (

@@ -4,10 +4,13 @@ that is stopped anywhere and resumed ends in the same bits as one that was not.
 
 from __future__ import annotations
 
+import copy
 import logging
 import math
+import signal
 import time
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from typing import Literal
 
@@ -17,6 +20,7 @@ from torch import Tensor, nn
 
 from mirada.data.batches import Batch, Batches
 from mirada.errors import MiradaError
+from mirada.machine.processes import others_needed, together
 from mirada.tasks.image import Task
 from mirada.tasks.objective import Objective, supervised
 from mirada.train.average import LastMean, MovingAverage
@@ -25,12 +29,15 @@ from mirada.train.files import remove_partials
 from mirada.train.folder import RunFolder
 from mirada.train.optimiser import OptimiserName, make_optimiser
 from mirada.train.schedule import Schedule, learning_rate
+from mirada.train.sharding import Sharding, fill, load_into, place_optimiser, shard, whole
 from mirada.train.stopping import StopRequest
+from mirada.train.synced_norm import synchronise
 
 log = logging.getLogger(__name__)
 
 ChooseBy = Literal["metric", "loss"]
 Evaluate = Callable[[nn.Module], dict[str, float]]
+OTHER_SEEDS = 2**32  # between processes: those of one process stay what they are
 
 
 @dataclass(frozen=True)
@@ -53,6 +60,8 @@ class Recipe:
     patience: int = 0  # evaluations without improvement before stopping; 0: never
     checkpoint_seconds: float = 60.0
     seed: int = 0
+    fused: bool = True  # one update of all weights at once
+    sharding: Sharding = "none"  # what processes that train together divide besides the batch
 
 
 @dataclass(frozen=True)
@@ -91,28 +100,44 @@ class Training:
 
     def __init__(self, model: nn.Module, recipe: Recipe, folder: RunFolder, accelerator: Accelerator) -> None:
         self.recipe, self.folder, self.accelerator = recipe, folder, accelerator
+        self.processes = together()
+        self.processes.copy_first(model.state_dict().values())
+        if self.processes.count > 1:
+            synchronise(model)
+        self.is_sharded = recipe.sharding == "full" and self.processes.count > 1
+        if self.is_sharded:
+            self.evaluated = copy.deepcopy(model).to(accelerator.device)
+            shard(model.to(accelerator.device))
         optimiser = make_optimiser(
             recipe.optimiser,
             model,
             learning_rate=recipe.learning_rate,
             weight_decay=recipe.weight_decay,
             betas=recipe.betas,
+            fused=recipe.fused,
         )
-        self.model, self.optimiser = accelerator.prepare(model, optimiser)
+        self.model, self.optimiser = model, optimiser
+        if not self.is_sharded:
+            self.model, self.optimiser = accelerator.prepare(model, optimiser)
         self.plain: nn.Module = accelerator.unwrap_model(self.model)
-        self.average = MovingAverage(self.plain, recipe.average) if recipe.average else None
+        copied = self.evaluated if self.is_sharded else self.plain
+        self.average = MovingAverage(copied, recipe.average) if recipe.average else None
+        if self.is_sharded and self.average is not None:
+            shard(self.average.module)
+            self.average.follow(model)
         self.last = LastMean(recipe.average_last)
         self.state = State()
         self.rows: list[dict] = []
 
     @property
     def kept(self) -> nn.Module:
-        """The weights that are evaluated and kept."""
-        return self.plain if self.average is None else self.average.module
+        """The weights that are evaluated and kept; where they are divided, a whole copy, which all must ask for."""
+        followed = self.plain if self.average is None else self.average.module
+        return fill(self.evaluated, followed) if self.is_sharded else followed
 
     def restore(self) -> None:
         """Continue from last/, if it is there."""
-        if self.accelerator.is_main_process:
+        if self.processes.is_first:
             remove_partials(self.folder.path)
         if not self.folder.state.exists():
             return
@@ -122,28 +147,31 @@ class Training:
             part, rest = name.split(".", 1)
             parts[part][rest] = tensor
         try:
-            self.plain.load_state_dict(parts["model"])
+            load_into(self.plain, parts["model"])
             if self.average is not None:
-                self.average.module.load_state_dict(parts["average"])
+                load_into(self.average.module, parts["average"])
         except RuntimeError as error:
             raise MiradaError(
                 f"{self.folder.state}: does not fit the model of this run; was config.yaml edited?"
             ) from error
-        load_optimiser(self.optimiser, parts["optimiser"])
+        load_optimiser(self.optimiser, place_optimiser(self.optimiser, parts["optimiser"]))
         self.last.load(parts["last"])
         self.state = State(**header)
         self.rows = [row for row in self.folder.read_metrics() if int(row["step"]) <= self.state.step]
         log.info("continuing after step %d of %d", self.state.step, self.recipe.steps)
 
     def save(self) -> None:
-        if not self.accelerator.is_main_process:
+        if not (self.processes.is_first or self.is_sharded):  # what is divided is collected from all
             return
-        self.folder.write_metrics(self.rows)
         tensors = {f"model.{name}": tensor for name, tensor in self.plain.state_dict().items()}
         if self.average is not None:
             tensors |= {f"average.{name}": tensor for name, tensor in self.average.module.state_dict().items()}
         tensors |= {f"optimiser.{name}": tensor for name, tensor in optimiser_tensors(self.optimiser).items()}
         tensors |= {f"last.{name}": tensor for name, tensor in self.last.tensors().items()}
+        tensors = {name: whole(tensor) for name, tensor in tensors.items()}
+        if not self.processes.is_first:
+            return
+        self.folder.write_metrics(self.rows)
         save_tensors(self.folder.state, tensors, asdict(self.state))
 
     def step(self, objective: Objective, batches: Iterator[Batch]) -> float:
@@ -156,16 +184,21 @@ class Training:
         for group in self.optimiser.param_groups:
             group["lr"] = rate
         # Dropout and the like draw from the global generator: seeding it by the step makes them resumable.
-        torch.manual_seed(recipe.seed * 1_000_003 + state.step)
-        loss = 0.0
-        for _ in range(recipe.accumulate):
+        torch.manual_seed(recipe.seed * 1_000_003 + state.step + OTHER_SEEDS * self.processes.rank)
+        loss, samples = 0.0, 0.0
+        for number in range(recipe.accumulate):
             batch = next(batches)
             inputs, targets = (t.to(self.accelerator.device) for t in (batch.inputs, batch.targets))
             with self.accelerator.autocast():
                 share = objective(self.model, inputs, targets) / recipe.accumulate
-            self.accelerator.backward(share)
-            loss += share.item()
-            state.samples += len(batch.rows) * self.accelerator.num_processes
+            if batch.weight != 1.0:
+                share = share * batch.weight
+            is_last = number == recipe.accumulate - 1  # gradients go to other processes once a step
+            with nullcontext() if is_last else self.accelerator.no_sync(self.model):
+                self.accelerator.backward(share)
+            loss, samples = loss + share.item(), samples + len(batch.rows)
+        loss, samples = self.processes.sums(loss, samples)
+        loss, state.samples = loss / self.processes.count, state.samples + int(samples)
         if recipe.clip:
             self.accelerator.clip_grad_norm_(self.model.parameters(), recipe.clip)
         self.optimiser.step()
@@ -185,7 +218,8 @@ class Training:
     def evaluate(self, evaluate: Evaluate, metric: str, epoch: float) -> None:
         """Add a row to the metrics, keep the weights if they are the best so far, and notice when to stop."""
         state, recipe = self.state, self.recipe
-        watched = evaluate(self.kept)
+        kept = self.kept
+        watched = self.processes.as_first(evaluate(kept))
         self.model.train()
         self.rows.append(
             {
@@ -200,22 +234,22 @@ class Training:
         )
         state.loss_sum, state.loss_count = 0.0, 0
         log.info("step %d: %s", state.step, _described(watched))
-        state.stale = 0 if self._keep_if_best(self.kept, watched, metric) else state.stale + 1
+        state.stale = 0 if self._keep_if_best(kept, watched, metric) else state.stale + 1
         state.is_finished = state.step >= recipe.steps or bool(recipe.patience and state.stale >= recipe.patience)
         if recipe.average_last:
-            self.last.add(self.kept)
+            self.last.add(kept)
             if state.is_finished and len(self.last.kept) > 1:
-                self._try_mean(evaluate, metric)
+                self._try_mean(kept, evaluate, metric)
         if state.is_finished and state.best is None:
             raise MiradaError(
                 f"{self.folder.path}: every evaluation gave {watched}, so there are no weights to keep; lower "
                 f"train.learning_rate (now {recipe.learning_rate:g}) or set train.clip=1.0."
             )
 
-    def _try_mean(self, evaluate: Evaluate, metric: str) -> None:
+    def _try_mean(self, kept: nn.Module, evaluate: Evaluate, metric: str) -> None:
         """metrics.csv has a row for every evaluated step; the mean, which is of no step, stands in the state only."""
-        mean = self.last.mean(self.kept)
-        watched = evaluate(mean)
+        mean = self.last.mean(kept)
+        watched = self.processes.as_first(evaluate(mean))
         self.state.best_is_mean = self._keep_if_best(mean, watched, metric)
         words = "the best, and kept" if self.state.best_is_mean else "not the best, so it is not kept"
         log.info("mean of the last %d: %s: %s", len(self.last.kept), _described(watched), words)
@@ -226,7 +260,7 @@ class Training:
         if math.isnan(value) or (state.best is not None and value <= state.best):
             return False
         state.best, state.best_step = value, state.step
-        if self.accelerator.is_main_process:
+        if self.processes.is_first:
             save_tensors(self.folder.best / "model.safetensors", model.state_dict())
         return True
 
@@ -248,9 +282,22 @@ def fit(
 
     If last/ has a state, training continues from it. Without an `objective` the loss of the task is made small.
     """
-    objective = objective or supervised(task)
-    training = Training(model, recipe, folder, accelerator or Accelerator())
-    training.restore()
+    with others_needed():
+        training = Training(model, recipe, folder, accelerator or Accelerator())
+        training.restore()
+        return _fit(training, task, batches, evaluate, objective or supervised(task), stop, watch)
+
+
+def _fit(
+    training: Training,
+    task: Task,
+    batches: Batches,
+    evaluate: Evaluate,
+    objective: Objective,
+    stop: StopRequest | None,
+    watch: Callable[[Progress], None] | None,
+) -> State:
+    recipe, folder, processes = training.recipe, training.folder, training.processes
     state = training.state
     stream = endless(batches, state.step * recipe.accumulate)
     saved = time.monotonic()
@@ -268,11 +315,14 @@ def fit(
                     state.step, recipe.steps, int(epoch), state.samples, state.seconds, loss, rate, latest, is_evaluated
                 )
             )
-        is_asked = stop is not None and stop.is_requested
-        if is_evaluated or is_asked or time.monotonic() - saved > recipe.checkpoint_seconds:
+        is_due = time.monotonic() - saved > recipe.checkpoint_seconds
+        is_asked, is_due = processes.any(stop is not None and stop.is_requested, is_due)
+        if is_evaluated or is_asked or is_due:
             training.save()
             saved = time.monotonic()
         if stop is not None and is_asked and not state.is_finished:
+            if not stop.is_requested:  # but another process was asked
+                stop.request(signal.SIGTERM)
             raise stop.exception(folder.path)
     return state
 

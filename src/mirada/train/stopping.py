@@ -1,10 +1,15 @@
-"""Ctrl-C and SIGTERM end training after the current step, with everything saved; a second Ctrl-C ends it at once."""
+"""Ctrl-C and SIGTERM end training after the current step, with everything saved; a second Ctrl-C ends it at once.
+
+Processes of torchrun hear of one Ctrl-C twice, from the terminal and from torchrun, which ends what takes too long.
+"""
 
 from __future__ import annotations
 
 import signal
 from pathlib import Path
 from types import FrameType, TracebackType
+
+from mirada.machine.processes import started
 
 
 class Stopped(Exception):
@@ -47,6 +52,6 @@ class StopRequest:
         self._former.clear()
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        if self.is_requested and number == signal.SIGINT:
+        if self.is_requested and number == signal.SIGINT and started().count == 1:
             raise KeyboardInterrupt
         self.request(number)

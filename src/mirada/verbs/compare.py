@@ -14,6 +14,7 @@ from mirada.compare.contest import Contest, ContestFolder, require_contest
 from mirada.compare.outcome import Row, cells, figure, markdown, numbers, outcome
 from mirada.config.load import LENGTHS, parse_settings
 from mirada.errors import MiradaError
+from mirada.machine.processes import require_one
 from mirada.train.files import read_json, write_atomically, write_json, write_text
 from mirada.train.folder import csv_text, new_run
 from mirada.train.stopping import Stopped, StopRequest
@@ -55,6 +56,7 @@ def compare(
     Without entrants, `out` is the folder of an earlier comparison, which is continued. `at_once` trainings run at a
     time, in processes that share the cores.
     """
+    require_one("mirada.compare")
     if at_once < 1:
         raise MiradaError(f"--at-once {at_once}: must be 1 or more.")
     watcher = watcher or Watcher()

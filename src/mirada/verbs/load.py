@@ -14,6 +14,7 @@ from mirada.config.load import load_config
 from mirada.config.schema import Config
 from mirada.data.normalise import Normalisation
 from mirada.errors import MiradaError
+from mirada.machine.threads import threads_for
 from mirada.tasks.image import Task, saved_task
 from mirada.train.checkpoint import load_model
 from mirada.train.files import read_json
@@ -92,8 +93,17 @@ class Trained:
 
     @torch.inference_mode()
     def _run(self, pixels_NCHW: np.ndarray) -> Tensor:
-        normalised = self.normalisation.apply(torch.from_numpy(pixels_NCHW))
-        return self.model(normalised.to(self.device)).float().cpu()
+        normalised = self.normalisation.apply(torch.from_numpy(pixels_NCHW)).to(self.device)
+        with threads_for(len(normalised), lambda: self.flops_of(normalised[:1])):
+            return self.model(normalised).float().cpu()
+
+    def flops_of(self, image_1CHW: Tensor) -> int:
+        """Operations of a forward pass of one image, counted once."""
+        from mirada.core.flops import count_flops
+
+        if "_flops" not in self.__dict__:
+            self.__dict__["_flops"] = count_flops(self.model, image_1CHW)
+        return self.__dict__["_flops"]
 
 
 def load(run: str | Path | RunFolder, *, device: str = "auto") -> Trained:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from contextlib import nullcontext
 
 import torch
 from accelerate import Accelerator
@@ -11,9 +12,16 @@ from torch import nn
 from mirada import systems
 from mirada.config.load import dump_config, load_config, resolve
 from mirada.config.schema import Config
+from mirada.data.batches import Batches
+from mirada.data.share import SharedBatches
+from mirada.errors import MiradaError
+from mirada.machine.precision import Trial, Try, try_out
+from mirada.machine.processes import Lost, started, together
 from mirada.report import build_report
+from mirada.systems.outline import outline
+from mirada.tasks.objective import measure_of
 from mirada.train.budget import seconds_per_step
-from mirada.train.checkpoint import describe_model, load_model
+from mirada.train.checkpoint import describe_model, load_header, load_model
 from mirada.train.files import write_text
 from mirada.train.folder import RunFolder, csv_text
 from mirada.train.live import Live, told_live
@@ -43,22 +51,39 @@ def carry_out(
     folder: RunFolder, config: Config, prepared: AnyPrepared, watcher: Watcher, stop: StopRequest | None
 ) -> RunFolder:
     """The stages that are not done yet: the model, the baseline, the validation of a map, the report."""
-    with logging_to(folder.log), stop or StopRequest() as request, told_live(folder) as live:
+    is_first = together().is_first
+    logged = logging_to(folder.log) if is_first else nullcontext()
+    with logged, stop or StopRequest() as request, told_live(folder) as live:
         try:
             _train_all(folder, config, prepared, watcher, request, live)
         except Stopped:  # perhaps of a part, which nobody should resume alone
             raise request.exception(folder.path) from None
-        build_report(folder.path)
+        except Lost as error:
+            raise MiradaError(_what_is_left(folder, error)) from error
+        if is_first:
+            build_report(folder.path)
     return folder
+
+
+def _what_is_left(folder: RunFolder, error: Lost) -> str:
+    part, word = (folder.baseline, "its baseline") if folder.is_finished else (folder, "it")
+    step = load_header(part.state)["step"] if part.state.exists() else 0
+    return (
+        f"{folder.path}: one of the {started().count} processes that train it ended or cannot be reached ({error}). "
+        f"Up to step {step} {word} is saved: `torchrun … -m mirada resume {folder.path}` goes on from there, with any "
+        "number of processes."
+    )
 
 
 def _train_all(
     folder: RunFolder, config: Config, prepared: AnyPrepared, watcher: Watcher, stop: StopRequest, live: Live
 ) -> None:
-    if not folder.is_finished:
+    by_first = together().by_first
+    config = by_first(lambda: with_precision(config, prepared, watcher))
+    if not by_first(lambda: folder.is_finished):
         _train_one(folder, config, prepared, watcher, stop, live, "model")
-    if config.baseline.name != "none" and not folder.baseline.is_finished:
-        baseline = _baseline_config(folder, config)
+    if config.baseline.name != "none" and not by_first(lambda: folder.baseline.is_finished):
+        baseline = by_first(lambda: _baseline_config(folder, config))
         _train_one(folder.baseline, baseline, prepared, watcher, stop, live, "baseline")
     if isinstance(prepared, PreparedPlots):
         _validate(folder, prepared, watcher, stop, live)
@@ -75,6 +100,7 @@ def _baseline_config(folder: RunFolder, config: Config) -> Config:
         "steps": None,
         "minutes": max(result["seconds_training"] / 60, 0.01),
         "learning_rate": config.baseline.learning_rate or systems.card(config.baseline.name).learning_rate,
+        "sharding": "none",  # it is small
     }
     layer = config.model_dump() | {"system": system, "train": train, "baseline": {"name": "none"}}
     return resolve(layer | {"start": None, "distil": {}})
@@ -108,28 +134,34 @@ def _train_one(
     what: str,
 ) -> None:
     live.begins(what)
+    processes = together()
     device = device_named(config.train.device)
     accelerator = Accelerator(cpu=device.type == "cpu", mixed_precision=_mixed(config.train.precision))
     torch.manual_seed(config.train.seed)
     arguments = {**config.system.arguments, **prepared.arguments()}
     created = new_model(config, prepared)
-    if config.start is not None and not folder.state.exists():  # a resumed run has weights of its own
+    if config.start is not None and processes.is_first and not folder.state.exists():  # else it has its own weights
         begin_from(created, config, prepared, folder, watcher.says)
     model = prepared.attached(created, device)
     task = prepared.task(config)
     objective = distillation(config, prepared, task, created, device) or prepared.objective(task)
-    batches = prepared.training(config, (accelerator.process_index, accelerator.num_processes))
+    batches: Batches = prepared.training(config)
+    if processes.count > 1:
+        batches = SharedBatches(batches, processes, measure_of(task))
     if config.train.minutes is not None:
-        seconds = seconds_per_step(model, task, batches, device, config.train.accumulate, objective)
+        # All measure at the same time, as they will train, and go by the first one.
+        seconds = processes.as_first(seconds_per_step(model, task, batches, device, config.train.accumulate, objective))
         steps = max(1, round(config.train.minutes * 60 / seconds))
         train = config.train.model_copy(update={"minutes": None, "steps": steps})
         watcher.says(f"{config.train.minutes:.2g} minutes are {steps} steps of {seconds * 1e3:.0f} ms.")
         config = config.model_copy(update={"train": train})
-    write_text(folder.config, dump_config(config))
+    if processes.is_first:
+        write_text(folder.config, dump_config(config))
     watcher.resolved(config, folder)
     recipe = _recipe(config, len(batches))
     num_parameters = sum(p.numel() for p in model.parameters())
-    describe_model(folder.best / "model.json", config.system.name, config.system.size, arguments, num_parameters)
+    if processes.is_first:
+        describe_model(folder.best / "model.json", config.system.name, config.system.size, arguments, num_parameters)
     watcher.starts(f"{config.system.name} ({num_parameters:,} parameters)", recipe.steps)
 
     def evaluate(candidate: nn.Module) -> dict[str, float]:
@@ -138,7 +170,8 @@ def _train_one(
     if config.train.compile:
         model.compile()
     track = config.track
-    with tracking(track.mlflow, folder, config.model_dump(mode="json"), track.experiment, track.mlflow_uri) as tracker:
+    is_tracked = track.mlflow and processes.is_first
+    with tracking(is_tracked, folder, config.model_dump(mode="json"), track.experiment, track.mlflow_uri) as tracker:
 
         def watch(progress: Progress) -> None:
             watcher.advances(progress)
@@ -157,12 +190,18 @@ def _train_one(
             stop=stop,
             watch=watch,
         )
-        best = prepared.attached(load_model(folder.best).to(device), device)
-        judged, predictions = prepared.judged(folder, best, task, device)
-        write_text(folder.predictions, csv_text(predictions))
-        result = judged | _facts(config, state, num_parameters)
-        tracker.ends(result)
-    folder.write_result(result)
+
+        def conclude() -> dict:
+            best = prepared.attached(load_model(folder.best).to(device), device)
+            judged, predictions = prepared.judged(folder, best, task, device)
+            write_text(folder.predictions, csv_text(predictions))
+            result = judged | _facts(config, state, num_parameters)
+            tracker.ends(result)
+            return result
+
+        result = processes.by_first(conclude, lambda: stop.is_requested)
+    if processes.is_first:
+        folder.write_result(result)
     watcher.ends(what, result)
 
 
@@ -200,6 +239,41 @@ def _recipe(config: Config, batches_per_epoch: int) -> Recipe:
             "warmup": round(train.warmup * steps),
         }
     )
+
+
+def with_precision(config: Config, prepared: AnyPrepared, watcher: Watcher, trial: Try = try_out) -> Config:
+    """What `auto` means on this machine; whoever asks for bfloat16 where it is slower is told so."""
+    asked = config.train.precision
+    device = device_named(config.train.device)
+    if asked not in ("auto", "bfloat16") or (asked == "bfloat16" and device.type != "cpu"):
+        return config
+    if device.type != "cpu":
+        is_able = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
+        return _train_by(config, precision="bfloat16" if is_able else "float32")
+    arguments = _as_tuples({**config.system.arguments, **prepared.arguments()})
+    model = outline(config.system.name, config.system.size, **arguments)
+    found = trial([parameter.shape for parameter in model.parameters()])
+    if asked == "bfloat16":
+        if found.slower > 1:
+            watcher.says(
+                f"train.precision=bfloat16 is {found.slower:.1f} times slower than float32 on this processor; "
+                "train.precision=float32 or auto avoids that."
+            )
+        return config
+    watcher.says(_told(found))
+    return _train_by(config, precision=found.precision, fused=found.is_fused)
+
+
+def _told(found: Trial) -> str:
+    update = "fused" if found.is_fused else "not fused"
+    return (
+        f"Precision {found.precision}: a product in bfloat16 takes {found.slower:.2g} times as long as in float32 "
+        f"here; the weights are updated {update} ({found.fused * 1e3:.2g} ms, otherwise {found.foreach * 1e3:.2g} ms)."
+    )
+
+
+def _train_by(config: Config, **values: object) -> Config:
+    return config.model_copy(update={"train": config.train.model_copy(update=values)})
 
 
 def _mixed(precision: str) -> str:

@@ -9,10 +9,11 @@ from mirada import systems
 from mirada.config.load import dump_config, load_config, merge, parse_settings, read_preset, read_yaml, resolve
 from mirada.config.schema import Config
 from mirada.errors import MiradaError
+from mirada.machine.processes import joined
 from mirada.train.files import write_json, write_text
 from mirada.train.folder import RunFolder, new_run, open_run
 from mirada.train.stopping import StopRequest
-from mirada.verbs.possible import require_possible
+from mirada.verbs.possible import require_possible, require_shareable
 from mirada.verbs.prepare import AnyPrepared, prepare_data
 from mirada.verbs.stages import Watcher, carry_out
 from mirada.verbs.start import as_seen_by, require_startable, start_settings
@@ -41,14 +42,20 @@ def train(
 
     With `start` (a file, a folder, a run or a hub id, see `mirada.weights`) the weights, the system and its size come
     from there, the head and what else does not fit the data are adapted, and the rate is a lower one.
+
+    Processes that `torchrun` started train together: the first one plans and makes the folder, the others open it.
     """
     watcher = watcher or Watcher()
-    resolved, prepared = plan(what_was_said(source, system, config, settings, start), preset, watcher)
-    folder = _make_folder(resolved, out)
-    write_text(folder.config, dump_config(resolved))
-    prepared.save(folder)
-    write_json(folder.data, prepared.describe())
-    return carry_out(folder, resolved, prepared, watcher, stop)
+
+    def begun() -> tuple[RunFolder, Config, AnyPrepared]:
+        resolved, prepared = plan(what_was_said(source, system, config, settings, start), preset, watcher)
+        folder = _make_folder(resolved, out)
+        write_text(folder.config, dump_config(resolved))
+        prepared.save(folder)
+        write_json(folder.data, prepared.describe())
+        return folder, resolved, prepared
+
+    return _together(begun, watcher, stop)
 
 
 def plan(
@@ -88,9 +95,25 @@ def plan(
 
 
 def resume(run: str | Path, *, watcher: Watcher | None = None, stop: StopRequest | None = None) -> RunFolder:
-    """Continue a run where it was stopped; a finished run is left as it is."""
+    """Continue a run where it was stopped, with any number of processes; a finished run is left as it is."""
     watcher = watcher or Watcher()
-    folder = open_run(run)
+    return _together(lambda: _opened(open_run(run), watcher), watcher, stop)
+
+
+def _together(
+    begin: Callable[[], tuple[RunFolder, Config, AnyPrepared]], watcher: Watcher, stop: StopRequest | None
+) -> RunFolder:
+    """The first process begins, and the others follow from what it has written."""
+    with joined() as processes:
+        begun = begin() if processes.is_first else None
+        path = processes.by_first(lambda: None if begun is None else begun[0].path.resolve())
+        if begun is None:
+            assert path is not None
+            begun = _opened(RunFolder(path), watcher)
+        return carry_out(*begun, watcher, stop)
+
+
+def _opened(folder: RunFolder, watcher: Watcher) -> tuple[RunFolder, Config, AnyPrepared]:
     config = load_config(folder.config)
     saved = folder.read_data() if folder.data.exists() else None
     prepared = prepare_data(config.data, config.system, saved=saved, progress=watcher.loads).ready(config, folder)
@@ -99,7 +122,8 @@ def resume(run: str | Path, *, watcher: Watcher | None = None, stop: StopRequest
             prepared = as_seen_by(read_checkpoint(config.start), prepared)
         prepared.save(folder)
         write_json(folder.data, prepared.describe())
-    return carry_out(folder, config, prepared, watcher, stop)
+    require_shareable(config, prepared)
+    return folder, config, prepared
 
 
 def what_was_said(

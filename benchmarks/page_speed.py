@@ -1,0 +1,82 @@
+"""What the measurements page says about busy machines and about several processes."""
+
+from __future__ import annotations
+
+import statistics
+
+POLICY_NAMES = {"mirada": "Mirada's policy", "torch": "torch's defaults"}
+
+
+def busy_text(results: dict) -> str:
+    """Waiting times beside neighbours; a ratio only where the rounds agree on which side is faster."""
+    if not results:
+        return ""
+    counts = list(results["predict"]["mirada"])
+    rows = []
+    for what, title in (("predict", "one image"), ("train", f"a training step of {results['batch']}")):
+        for policy, name in POLICY_NAMES.items():
+            cells = [_times(results[what][policy][count], with_p95=what == "predict") for count in counts]
+            rows.append([f"{title}, {name}", *cells])
+    head = ["p50 / p95, or p50", *(f"{count} busy neighbour{'s' * (count != '1')}" for count in counts)]
+    machine, most = results["machine"], counts[-1]
+    quiet, busy = (_p50s(results["predict"]["mirada"][count]) for count in (counts[0], most))
+    against = _ratio(_p50s(results["train"]["mirada"][most]), _p50s(results["train"]["torch"][most]))
+    return (
+        "## A busy machine\n\n`python benchmarks/busy.py`: a ViT of dim 192 and 12 layers at 32 px on "
+        f"{results['cores']} cores of {machine['processor']}, torch {machine['torch']}; in alternating processes, "
+        f"{len(quiet)} rounds, wall time; a neighbour does nothing but use a core.\n\n"
+        f"{_table(head, rows)}\nOne image beside {most} neighbours takes "
+        f"{_ratio(quiet, busy)} the time it takes alone. A training step beside them is {against} as fast as by "
+        "torch's defaults.\n"
+    )
+
+
+def scale_text(results: dict) -> str:
+    """Two processes against one."""
+    if not results:
+        return ""
+    rows = []
+    for part, what in (("train", "training, a step"), ("map", "`mirada map` by Dask, the whole map")):
+        found = results[part]
+        one, two = (_seconds(statistics.median(seconds)) for seconds in found["seconds"])
+        rows.append([what, one, two, _told_ratio(found["ratio"]), "yes" if found["agree"] else "**no**"])
+    train, machine = results["train"], results["machine"]
+    return (
+        "## Several processes\n\n`python benchmarks/scale_out.py`: two processes of one thread against one process of "
+        f"one thread, in turns, {len(train['seconds'][0])} rounds, on {results['cores']} cores of "
+        f"{machine['processor']}, torch {machine['torch']}. Training: a ViT of dim 192 and 4 layers at 32 px by "
+        f"`torchrun`, the same batch of {train['batch']} in all, {train['steps']} steps; its losses differ by at most "
+        f"{train['difference']:.0e} of their size.\n\n" + _table(["", "one", "two", "faster", "same result"], rows)
+    )
+
+
+def _p50s(rounds: list[dict]) -> list[float]:
+    return [each["p50_ms"] for each in rounds]
+
+
+def _times(rounds: list[dict], with_p95: bool) -> str:
+    p50, p95 = (statistics.median(each[name] for each in rounds) for name in ("p50_ms", "p95_ms"))
+    return f"{p50:.0f} / {p95:.0f} ms" if with_p95 else f"{p50:.0f} ms"
+
+
+def _ratio(these: list[float], others: list[float]) -> str:
+    """How many times the others the paired rounds give: median, and the quartiles around it."""
+    paired = sorted(other / this for this, other in zip(these, others, strict=True))
+    low, _, high = statistics.quantiles(paired, n=4, method="inclusive") if len(paired) > 1 else paired * 3
+    return _told_ratio([statistics.median(paired), low, high])
+
+
+def _told_ratio(ratio: list[float]) -> str:
+    median, low, high = ratio
+    if low <= 1 <= high:
+        return f"about once (a tie, {low:.2f}–{high:.2f})"
+    return f"{median:.2f}× ({low:.2f}–{high:.2f})"
+
+
+def _seconds(seconds: float) -> str:
+    return f"{1e3 * seconds:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
+
+
+def _table(head: list[str], rows: list[list[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
