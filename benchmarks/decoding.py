@@ -1,14 +1,17 @@
-"""How fast text is written: against transformers with the same weights, and against a search without memory.
+"""How fast text is written: against transformers and CTranslate2 with the same weights, and a search without memory.
 
     python benchmarks/decoding.py           a few minutes, on an idle machine
     python benchmarks/decoding.py --table   only print what there is
     python benchmarks/decoding.py --try     small models, two rounds, on any machine
 
 writing      A GPT of the size of GPT-2 small with random weights goes on from 32 tokens with 64 likeliest ones;
-             `GPT2LMHeadModel.generate` with its cache has the same weights. Batch 1 and 8.
+             `GPT2LMHeadModel.generate` with its cache has the same weights, and so has CTranslate2. Batch 1 and 8.
 translating  A Transformer of our size "small" as transformers' Marian has it, random weights, beam 4, 8 sentences of 16
              tokens, 32 tokens written. Opponents: the same search that reads all it has written anew at every step, and
-             `MarianMTModel.generate` with the same weights and lengths.
+             `MarianMTModel.generate` and CTranslate2 with the same weights and lengths.
+
+Ours, prepared for decoding as `mirada generate` and `mirada translate` do it, and CTranslate2 run in float32 and int8.
+CTranslate2 is in .venv-peers; where it is not installed, it is left out, and that is said.
 
 All are run in turns in one process on two threads, wall time; the ratio is the median of the pairs, and is said to be a
 tie where their quartiles cover 1.
@@ -31,10 +34,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import torch
 from torch import Tensor, nn
 
-from benchmarks import jobs
+from benchmarks import decoding_ctranslate2, jobs
 from benchmarks.jobs import require_idle, write_whole
 from benchmarks.text_jobs import runs_of
 from benchmarks.timing import Timing, interleave, machine, speed_up
+from mirada.nn.for_decoding import PRECISIONS, prepare_for_decoding
 from mirada.systems.transformer import Transformer
 from mirada.tasks.sampling import sample
 from mirada.tasks.search import beam_search
@@ -43,6 +47,7 @@ from mirada.weights import read_checkpoint
 
 BEAM = 4
 END = 0
+OURS = ("mirada", "mirada int8")
 MEASURED = {
     "rounds": 7,
     "gpt": {"n_layer": 12, "n_embd": 768, "n_head": 12, "vocab_size": 50257},
@@ -83,6 +88,8 @@ def main(words: list[str] | None = None) -> None:
 def measure(sizes: dict) -> dict:
     from transformers.utils import logging
 
+    if not decoding_ctranslate2.is_there():
+        print("CTranslate2 is not installed here and is left out; it is in .venv-peers")
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     found = {}
@@ -95,13 +102,14 @@ def measure(sizes: dict) -> dict:
 
 
 def timed(candidates: Candidates, rounds: int, num_tokens: int) -> dict:
-    """Ours is the first; how far the others write the same tokens is told, too."""
+    """Ours against all others; how far they write the tokens that ours writes in float32 is told, too."""
     texts = {name: run() for name, run in candidates.items()}
     taken = interleave(candidates, rounds, clock=time.perf_counter)
-    ours = next(iter(candidates))
+    ours, rounded = OURS
     return {
         "tokens_per_second": {name: rates(timing, num_tokens) for name, timing in taken.items()},
-        "faster_than": {name: ratio(taken[ours], taken[name]) for name in candidates if name != ours},
+        "faster_than": {name: ratio(taken[ours], taken[name]) for name in candidates if name not in OURS},
+        "int8_faster_than": {name: ratio(taken[rounded], taken[name]) for name in candidates if name != rounded},
         "same_tokens": {name: agreement(texts[ours], texts[name]) for name in candidates if name != ours},
     }
 
@@ -132,8 +140,9 @@ def writing(sizes: dict, batch: int) -> Candidates:
     ours = as_ours(theirs)
     prompt = torch.randint(num_tokens - 1, (batch, sizes["prompt"]))
 
-    def write() -> list[list[int]]:
-        return sample(ours, ours.begin(), prompt.tolist(), max_length=sizes["written"], temperature=0.0)  # type: ignore[operator, arg-type]
+    def writes(model: nn.Module) -> Callable[[], list[list[int]]]:
+        how = {"max_length": sizes["written"], "temperature": 0.0}
+        return lambda: sample(model, model.begin(), prompt.tolist(), **how)  # type: ignore[operator, arg-type]
 
     def generate() -> list[list[int]]:
         written = theirs.generate(
@@ -145,7 +154,10 @@ def writing(sizes: dict, batch: int) -> Candidates:
         )
         return written[:, prompt.shape[1] :].tolist()
 
-    return {"mirada": write, "transformers": generate}
+    candidates = {**{name: writes(model) for name, model in ours.items()}, "transformers": generate}
+    if decoding_ctranslate2.is_there():
+        candidates |= decoding_ctranslate2.writers(theirs, prompt, sizes["written"], end=num_tokens - 1)
+    return candidates
 
 
 def translating(sizes: dict) -> Candidates:
@@ -178,7 +190,6 @@ def translating(sizes: dict) -> Candidates:
     )
     theirs = MarianMTModel(config).eval()
     ours = as_ours(theirs)
-    assert isinstance(ours, Transformer)
     source = torch.randint(1, pad, (sizes["sentences"], sizes["source"]))
     source[:, -1] = END
 
@@ -203,18 +214,24 @@ def translating(sizes: dict) -> Candidates:
         )
         return written[:, 1:].tolist()
 
-    return {
-        "mirada": lambda: search(ours),
-        "without a cache": lambda: search(Forgetful(ours)),
+    plain, rounded = OURS
+    candidates = {
+        plain: lambda: search(ours[plain]),
+        rounded: lambda: search(ours[rounded]),
+        "without a cache": lambda: search(Forgetful(ours[plain])),
         "transformers": generate,
     }
+    if decoding_ctranslate2.is_there():
+        candidates |= decoding_ctranslate2.translators(theirs, source, length, END, BEAM)
+    return candidates
 
 
-def as_ours(theirs: nn.Module) -> nn.Module:
-    """The same weights, through our loader."""
+def as_ours(theirs: nn.Module) -> dict[str, Any]:
+    """The same weights, through our loader, in both precisions."""
     with tempfile.TemporaryDirectory() as folder:
         theirs.save_pretrained(folder)  # type: ignore[operator]
-        return read_checkpoint(folder).model()
+        model = read_checkpoint(folder).model()
+    return {name: prepare_for_decoding(model, how) for name, how in zip(OURS, PRECISIONS, strict=True)}
 
 
 class Forgetful:
@@ -248,11 +265,14 @@ def print_table(results: dict) -> None:
     for label, row in results["rows"].items():
         print(f"\n{label}")
         for name, (median, low, high) in row["tokens_per_second"].items():
-            print(f"  {name:<16}{median:>9.1f} tokens/s ({low:.1f}–{high:.1f})")
-        for name, (median, low, high) in row["faster_than"].items():
-            is_clear = low > 1 or high < 1
-            said = f"{median:.2f}× as fast as" if is_clear else f"tie ({low:.2f}–{high:.2f}) with"
-            print(f"  {said} {name}; {100 * row['same_tokens'][name]:.0f} % of the texts are the same")
+            print(f"  {name:<20}{median:>9.1f} tokens/s ({low:.1f}–{high:.1f})")
+        for ours, against in zip(OURS, ("faster_than", "int8_faster_than"), strict=True):
+            for name, (median, low, high) in row[against].items():
+                is_clear = low > 1 or high < 1
+                said = f"{median:.2f}× as fast as" if is_clear else f"tie ({low:.2f}–{high:.2f}) with"
+                print(f"  {ours}: {said} {name}")
+        for name, share in row["same_tokens"].items():
+            print(f"  {name} writes {100 * share:.0f} % of the texts as {OURS[0]} does")
 
 
 if __name__ == "__main__":

@@ -110,7 +110,8 @@ def decoding_text(kept: dict) -> str:
     for label, row in kept["rows"].items():
         for name, (median, low, high) in row["tokens_per_second"].items():
             cells = {"": label, "by": name, "tokens per second": f"{median:.1f} ({low:.1f}–{high:.1f})"}
-            rows.append(cells | {"ours against it": _ratio(row["faster_than"].get(name))})
+            cells |= {"ours against it": _ratio(row["faster_than"].get(name))}
+            rows.append(cells | {"ours in int8 against it": _ratio(row["int8_faster_than"].get(name))})
     return (
         "## Decoding\n\n`python benchmarks/decoding.py`: random weights, the same on all sides, in turns in one "
         f"process, {kept['threads']} threads of {kept['machine']['processor']}, torch {kept['machine']['torch']}, wall "

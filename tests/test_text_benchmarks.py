@@ -191,9 +191,11 @@ def test_all_write_the_same_tokens(data, capsys):
     kept = json.loads((data / "runs" / "decoding-try" / "decoding.json").read_text())
     assert list(kept["rows"]) == ["writing, batch 1", "writing, batch 8", "translating, beam 4"]
     for row in kept["rows"].values():
-        assert set(row["same_tokens"].values()) == {1.0}
-        assert row["faster_than"].keys() == row["same_tokens"].keys()
-    assert "tokens/s" in capsys.readouterr().out
+        assert {share for name, share in row["same_tokens"].items() if "int8" not in name} == {1.0}
+        assert row["faster_than"].keys() == row["same_tokens"].keys() - {"mirada int8"}
+        assert row["int8_faster_than"].keys() == row["faster_than"].keys() | {"mirada"}
+    said = capsys.readouterr().out
+    assert "tokens/s" in said and ("CTranslate2 int8" in said) != ("CTranslate2 is not installed" in said)
 
 
 def translated(contender: str, seed: int, bleu: float) -> dict:
@@ -235,6 +237,7 @@ def test_text_is_on_the_page_when_there_are_results(tmp_path, monkeypatch):
     timed = {
         "tokens_per_second": {"mirada": [20.0, 19.0, 21.0], "transformers": [15.0, 14.0, 16.0]},
         "faster_than": {"transformers": [1.33, 1.3, 1.4]},
+        "int8_faster_than": {"mirada": [1.95, 1.9, 2.0], "transformers": [2.5, 2.4, 2.6]},
     }
     tied = {**timed, "faster_than": {"transformers": [1.01, 0.9, 1.1]}}
     machine = {"processor": "Abacus", "torch": "2.13"}
@@ -260,6 +263,6 @@ def test_text_is_on_the_page_when_there_are_results(tmp_path, monkeypatch):
     assert "94.0 % of the letters (94.0 % of the rows) right at 6 letters, 70.0 % of the letters" in text
     assert "(images/length.png)" in text
     assert "nearest to the right sense in 99.0 % of the sentences" in text
-    assert "| a | transformers | 15.0 (14.0–16.0) | 1.33× (1.30–1.40) |" in text
-    assert "| b | transformers | 15.0 (14.0–16.0) | tie (0.90–1.10) |" in text
+    assert "| a | transformers | 15.0 (14.0–16.0) | 1.33× (1.30–1.40) | 2.50× (2.40–2.60) |" in text
+    assert "| b | transformers | 15.0 (14.0–16.0) | tie (0.90–1.10) | 2.50× (2.40–2.60) |" in text
     assert {path.name for path in (tmp_path / "docs" / "images").iterdir()} == {"length.png", "senses.png"}

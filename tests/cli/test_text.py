@@ -205,6 +205,14 @@ def test_the_help_of_predict_speaks_of_texts(mirada):
     assert "text per line" in " ".join(mirada("predict", "--help").stdout.replace("│", " ").split())
 
 
+def test_text_in_8_bits(mirada, translator):
+    ended = mirada("generate", run("book"), "one two", "--max-tokens", 12, "--precision", "int8")
+    assert ended.exit_code == 0 and ended.stdout.startswith("one two") and not ended.stderr
+    ended = mirada("translate", translator, "--precision", "int8", "--beam", 1, input="one\n")
+    assert len(ended.stdout.splitlines()) == 1 and "used unchecked" in ended.stderr
+    assert "float16" in mirada("translate", translator, "--precision", "float16").stderr
+
+
 def test_generate_writes_on(mirada, tmp_path):
     ended = mirada("generate", run("book"), "one two", "--max-tokens", 12, "--top-p", 0.9)
     assert ended.exit_code == 0 and ended.stdout.startswith("one two")

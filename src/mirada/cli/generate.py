@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from mirada.cli.options import Device, Level, LogLevel, Quiet, Run, Verbose, start_logging
+from mirada.cli.options import Device, Level, LogLevel, PrecisionName, Quiet, Run, TextPrecision, Verbose, start_logging
 from mirada.errors import MiradaError
 
 
@@ -34,6 +34,7 @@ def generate(
         float | None, typer.Option(min=0.0, max=1.0, help="Of a text: among the likeliest that make up this share.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Another number draws others.")] = 0,
+    precision: TextPrecision = PrecisionName.float32,
     device: Device = None,
     quiet: Quiet = False,
     log_level: LogLevel = Level.warning,
@@ -51,13 +52,17 @@ def generate(
     """
     start_logging(log_level, verbose, quiet)
     from mirada.verbs.load import load
+    from mirada.verbs.text.precision import in_precision
     from mirada.verbs.text.trained import TrainedText
 
     trained = load(run, device=device or "auto")
     how = {"temperature": temperature, "top_k": top_k, "seed": seed}
     if isinstance(trained, TrainedText):
-        write(trained, " ".join(given or []), out, count or 1, max_tokens, {**how, "top_p": top_p}, quiet)
+        prepared = in_precision(trained, precision.value)
+        write(prepared, " ".join(given or []), out, count or 1, max_tokens, {**how, "top_p": top_p}, quiet)
         return
+    if precision is PrecisionName.int8:
+        raise MiradaError("--precision int8 is for texts; images are drawn in float32.")
     if top_p is not None:
         raise MiradaError("--top-p is for texts; use --top-k for images.")
     from mirada.verbs.generate import generate as verb

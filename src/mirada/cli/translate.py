@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mirada.cli.options import Device, Level, LogLevel, Quiet, Run, Verbose, start_logging
+from mirada.cli.options import Device, Level, LogLevel, PrecisionName, Quiet, Run, TextPrecision, Verbose, start_logging
 from mirada.errors import MiradaError
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ def translate(
     ] = None,
     max_length: Annotated[int | None, typer.Option(min=1, help="Tokens; by default 50 more than the source.")] = None,
     batch_size: Annotated[int, typer.Option(min=1, help="Sentences at a time.")] = 32,
+    precision: TextPrecision = PrecisionName.float32,
     device: Device = None,
     quiet: Quiet = False,
     log_level: LogLevel = Level.warning,
@@ -58,11 +59,12 @@ def translate(
     from mirada.cli.growing import growing
     from mirada.cli.lines import groups
     from mirada.tasks.length_penalty import LengthPenalty
+    from mirada.verbs.text.precision import in_precision
     from mirada.verbs.text.trained import text_run
 
     how = {"beam": beam, "n_best": n_best, "max_length": max_length, "batch_size": batch_size}
     weighed = LengthPenalty(penalty, alpha)
-    trained = text_run(run, device or "auto")
+    trained = in_precision(text_run(run, device or "auto"), precision.value)
     translator = trained.translator
     with ExitStack() as files_to_write:
         say = files_to_write.enter_context(growing(out)) if out else print_now

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 # So few rows times a matrix that is read along its rows take MKL up to twice as long as the transposed product does.
-FEW = range(5, 16)
-MIN_WEIGHTS = 2**18  # below, turning things round costs more than it saves
+FEW = range(2, 16)
+MIN_WEIGHTS = 2**16  # below, turning things round costs more than it saves
 
 
 def linear(x: Tensor, weight_ZD: Tensor, bias_Z: Tensor | None = None) -> Tensor:

@@ -36,6 +36,11 @@ class Places:
         """All tokens of the line or lattice in their order, so that a token's row is its index."""
         return self.consecutive and len(self) == self.num_extra + math.prod(self.size)
 
+    @property
+    def is_stretch(self) -> bool:
+        """Tokens of a line that follow one another, and the line ends with them."""
+        return self.consecutive and len(self.size) == 1 and not self.num_extra
+
     def is_last_of(self, others: Places) -> bool:
         """One token, with which the line of the others ends."""
         return len(self) == 1 and self.consecutive and others.is_whole and self.size == others.size == (len(others),)

@@ -83,7 +83,7 @@ def stream(
 
     def choose(logits_RT: Tensor, rows: list[int]) -> list[int]:
         own = [generators[row] for row in rows]
-        allowed_RT = without(logits_RT, never)
+        allowed_RT = without(logits_RT, never) if never else logits_RT
         return drawn(allowed_RT, temperature=temperature, top_k=top_k, top_p=top_p, generator=own).tolist()
 
     return _written(model, state, prompts, choose, max_length, end, device)
@@ -106,7 +106,8 @@ def _written(
     while rows:
         logits_RT = model.next_logits(torch.tensor(unread, device=device), state, num_last=1)[:, -1]
         writing = [place for place, row in enumerate(rows) if len(prompts[row]) <= num_read]
-        tokens = choose(logits_RT[writing], [rows[place] for place in writing])
+        some_RT = logits_RT if len(writing) == len(rows) else logits_RT[writing]
+        tokens = choose(some_RT, [rows[place] for place in writing])
         written = dict(zip(writing, tokens, strict=True))
         if written:
             yield [(rows[place], token) for place, token in written.items()]
@@ -135,20 +136,18 @@ def drawn(
 
     argmax of logits plus Gumbel noise is such a draw; at temperature 0 it is the likeliest token.
     """
-    logits_RT = logits_RT.double()
-    logits_RT = logits_RT - logits_RT.amax(-1, keepdim=True)  # so that a tiny temperature gives no ∞
-    if temperature > 0:
-        logits_RT = logits_RT / temperature
-        if top_k is not None and top_k < logits_RT.shape[-1]:
-            lowest_R1 = logits_RT.topk(top_k).values[:, -1:]
-            logits_RT = logits_RT.masked_fill(logits_RT < lowest_R1, -torch.inf)
-        if top_p is not None and top_p < 1:
-            logits_RT = logits_RT.masked_fill(~nucleus(logits_RT, top_p), -torch.inf)
-        logits_RT = logits_RT + gumbel(logits_RT.shape, generator).to(logits_RT.device)
-    best_R, token_R = logits_RT.max(-1)
-    if bool(best_R.isnan().any()):
+    highest_R1, token_R1 = logits_RT.max(-1, keepdim=True)
+    if not bool(highest_R1.isfinite().all()):
         raise MiradaError(BROKEN)
-    return token_R
+    if temperature == 0:
+        return token_R1[:, 0]
+    logits_RT = (logits_RT.double() - highest_R1) / temperature  # at most 0, so that a tiny temperature gives no ∞
+    if top_k is not None and top_k < logits_RT.shape[-1]:
+        lowest_R1 = logits_RT.topk(top_k).values[:, -1:]
+        logits_RT = logits_RT.masked_fill(logits_RT < lowest_R1, -torch.inf)
+    if top_p is not None and top_p < 1:
+        logits_RT = logits_RT.masked_fill(~nucleus(logits_RT, top_p), -torch.inf)
+    return (logits_RT + gumbel(logits_RT.shape, generator).to(logits_RT.device)).argmax(-1)
 
 
 def nucleus(logits_RT: Tensor, top_p: float) -> Tensor:

@@ -23,7 +23,7 @@ COLUMNS = ("source_column", "target_column", "text_column", "label_column")
 
 def judge_text(trained: TrainedText, source: str | None, given: dict) -> tuple[dict, list[dict], str]:
     """Numbers, a row per text, and the side of the run's own split (empty for other data)."""
-    prepared = _own(trained) if source is None else _other(trained, source, given)
+    prepared = own_texts(trained) if source is None else _other(trained, source, given)
     started = time.monotonic()
     task = prepared.task(trained.config)
     result, lines = prepared.judged(trained.folder, trained.model, task, trained.device)
@@ -32,7 +32,8 @@ def judge_text(trained: TrainedText, source: str | None, given: dict) -> tuple[d
     return result, lines, prepared.held_out if source is None else ""
 
 
-def _own(trained: TrainedText) -> PreparedText:
+def own_texts(trained: TrainedText) -> PreparedText:
+    """What the run was trained and judged on, divided and encoded as then."""
     require_own_data(trained)
     config = trained.config
     return _with_tokens(prepare_text(config.data, config.system, saved=trained.data), trained)

@@ -14,6 +14,7 @@ from torch.nn import functional as F
 
 from mirada.core.places import Places
 from mirada.core.position.rotary import Convention
+from mirada.core.remembered import remembered
 from mirada.errors import MiradaError
 
 
@@ -54,7 +55,24 @@ class Sinusoidal(nn.Module):
         return F.pad(torch.cat(parts, dim=-1), (0, 0, places.num_extra, 0))
 
     def forward(self, x_BND: Tensor, places: Places) -> Tensor:
+        # A traced model takes texts of any length: it has no rows to keep.
+        if self.axes == 1 and places.is_stretch and not torch.compiler.is_compiling():
+            return x_BND + self._stretch(x_BND, places)
         return x_BND + _of_tokens(self.table(places)).to(x_BND.dtype)
+
+    def _stretch(self, x_BND: Tensor, places: Places) -> Tensor:
+        """(N, D) of tokens one after the other: rows of a table that is kept, as each step of decoding needs one."""
+        end = places.size[0]
+        length = max(64, 1 << (end - 1).bit_length())
+        kept = _first_rows(x_BND, x_BND.dtype, self.dim, self.base, self.convention, length)
+        return kept[end - len(places) : end]
+
+
+@remembered
+def _first_rows(
+    device: torch.device, dtype: torch.dtype, dim: int, base: float, convention: Convention, length: int
+) -> Tensor:
+    return sinusoidal_table(torch.arange(length, device=device), dim, base, convention).to(dtype)
 
 
 def _of_tokens(table: Tensor) -> Tensor:
@@ -90,6 +108,8 @@ class Learned(nn.Module):
                     f"{places.size[0]} tokens, but learned positions exist for {size[0]}: give fewer, or choose rotary "
                     f"or sinusoidal positions before training"
                 )
+            if places.is_stretch and not torch.compiler.is_compiling():
+                return grid[places.size[0] - len(places) : places.size[0]]
         elif places.size != size:
             grid, size = resize_grid(grid, size, places.size), places.size
         rows = grid[_raster(places.coords_NA, size)]

@@ -49,15 +49,15 @@ class PreparedVectors(PreparedText):
         return task.objective
 
     def watched(self, model: nn.Module, task: Neighbouring, device: torch.device) -> dict[str, float]:
-        return task.quick(model, self._evaluation("val"), device)
+        return task.quick(model, self.evaluation("val"), device)
 
     def judged(
         self, folder: RunFolder, model: nn.Module, task: Neighbouring, device: torch.device
     ) -> tuple[dict, list[dict]]:
         """How often a true neighbour scores above a drawn word on held-out lines, and who is near whom."""
         side = self.held_out
-        quick = task.quick(model, self._evaluation(side), device)
-        num_asked = sum(batch.targets[:, 1:].numel() for batch in self._evaluation(side))
+        quick = task.quick(model, self.evaluation(side), device)
+        num_asked = sum(batch.targets[:, 1:].numel() for batch in self.evaluation(side))
         low, high = wilson(round(quick["ranking"] * num_asked), num_asked)
         vectors_TD = model.vectors.detach().cpu()  # type: ignore[operator]
         frequent = self._counts().argsort(descending=True, stable=True)
@@ -90,7 +90,7 @@ class PreparedVectors(PreparedText):
     def describe(self) -> dict:
         return super().describe() | {"token_counts": self.counts("train").tolist()}
 
-    def _evaluation(self, side: str) -> Iterator[Batch]:
+    def evaluation(self, side: str) -> Iterator[Batch]:
         return skipgram_evaluation(self.encoded(side), self._counts(), batch_size=EVALUATION_BATCH)
 
     def _counts(self) -> Tensor:

@@ -50,14 +50,14 @@ class PreparedMasked(PreparedText):
         return Tokens(label_smoothing=config.train.label_smoothing)
 
     def watched(self, model: nn.Module, task: Tokens, device: torch.device) -> dict[str, float]:
-        return task.tally(model, self._evaluation("val"), device).quick()
+        return task.tally(model, self.evaluation("val"), device).quick()
 
     def judged(
         self, folder: RunFolder, model: nn.Module, task: Tokens, device: torch.device
     ) -> tuple[dict, list[dict]]:
         """How well hidden tokens of held-out lines are known; every line is hidden in the same places each time."""
         side = self.held_out
-        tally = task.tally(model, self._evaluation(side), device)
+        tally = task.tally(model, self.evaluation(side), device)
         lines = [
             {
                 "name": self.name(row),
@@ -89,7 +89,7 @@ class PreparedMasked(PreparedText):
     def describe(self) -> dict:
         return super().describe() | {"token_counts": self.counts("train").tolist()}
 
-    def _evaluation(self, side: str) -> Iterator[Batch]:
+    def evaluation(self, side: str) -> Iterator[Batch]:
         return masked_evaluation(
             self.encoded(side),
             self.tokeniser,

@@ -50,14 +50,14 @@ class PreparedStream(PreparedText):
         return Tokens(label_smoothing=config.train.label_smoothing)
 
     def watched(self, model: nn.Module, task: Tokens, device: torch.device) -> dict[str, float]:
-        return task.tally(model, self._windows("val"), device).quick()
+        return task.tally(model, self.evaluation("val"), device).quick()
 
     def judged(
         self, folder: RunFolder, model: nn.Module, task: Tokens, device: torch.device
     ) -> tuple[dict, list[dict]]:
         """Perplexity on the held-out stretch, and what the model writes by itself."""
         side = self.held_out
-        tally = task.tally(model, self._windows(side), device)
+        tally = task.tally(model, self.evaluation(side), device)
         tokens_N = self.tokens(side)
         lines = [
             {
@@ -103,7 +103,7 @@ class PreparedStream(PreparedText):
     def describe(self) -> dict:
         return super().describe() | {"token_counts": self.counts("train").tolist()}
 
-    def _windows(self, side: str) -> Iterator[Batch]:
+    def evaluation(self, side: str) -> Iterator[Batch]:
         return stream_evaluation(self.tokens(side), batch_size=EVALUATION_BATCH, length=self.text.max_length)
 
     def _samples(self, model: nn.Module, device: torch.device) -> list[str]:

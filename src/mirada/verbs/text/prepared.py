@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from mirada.config.schema import Config, TextConfig
-from mirada.data.batches import Batches
+from mirada.data.batches import Batch, Batches
 from mirada.data.splits import Split
 from mirada.data.table import SPLIT_NAMES
 from mirada.data.text.table import TextTable
@@ -127,6 +127,10 @@ class PreparedText:
     # What is learned differs from kind to kind, and with it what a task can do; each kind knows its own.
 
     def training(self, config: Config, shard: tuple[int, int] = (0, 1)) -> Batches:
+        raise NotImplementedError
+
+    def evaluation(self, side: str) -> Iterator[Batch]:
+        """What a model is asked of a side, every text once."""
         raise NotImplementedError
 
     def task(self, config: Config) -> Any:

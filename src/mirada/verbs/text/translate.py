@@ -96,7 +96,7 @@ class PreparedPairs(PreparedText):
 
     def watched(self, model: nn.Module, task: Tokens, device: torch.device) -> dict[str, float]:
         """Loss on all validation pairs; BLEU and chrF of greedy translations of some of them that are not long."""
-        quick = task.tally(model, self._evaluation("val"), device).quick()
+        quick = task.tally(model, self.evaluation("val"), device).quick()
         translator = self._translator(model, device)
         short = (pair for pair in self._sentences("val") if len(pair[0]) <= CHARACTERS * self.text.max_length)
         sentences = list(itertools.islice(short, WATCHED)) or self._sentences("val")[:1]
@@ -107,7 +107,7 @@ class PreparedPairs(PreparedText):
         self, folder: RunFolder, model: nn.Module, task: Tokens, device: torch.device
     ) -> tuple[dict, list[dict]]:
         """BLEU and chrF of beam search on the held-out sentences, and a row with each translation."""
-        tally = task.tally(model, self._evaluation(self.held_out), device)
+        tally = task.tally(model, self.evaluation(self.held_out), device)
         everything = self._sentences(self.held_out)
         drawn = np.random.default_rng(0).permutation(len(everything))[:JUDGED]
         sentences = [everything[number] for number in sorted(drawn)]
@@ -172,7 +172,7 @@ class PreparedPairs(PreparedText):
         )
         return self.encoded(side), translations
 
-    def _evaluation(self, side: str) -> Iterator[Batch]:
+    def evaluation(self, side: str) -> Iterator[Batch]:
         return pair_evaluation(
             *self._encoded(side),
             self.tokeniser,

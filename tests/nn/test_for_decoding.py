@@ -1,0 +1,184 @@
+"""A model prepared for decoding is the same model: to the last digits in float32, nearly in int8."""
+
+import copy
+from types import SimpleNamespace
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from mirada.core import Cache
+from mirada.errors import MiradaError
+from mirada.nn import for_decoding
+from mirada.nn.for_decoding import JoinedHeads, Rounded, Turned, TwoForms, prepare_for_decoding
+from mirada.systems import create
+from mirada.tasks.sampling import sample
+from mirada.tasks.search import beam_search
+
+CLOSE = {"atol": 1e-5, "rtol": 1e-5}
+TOKENS, START, END = 37, 1, 2
+WRITERS = {
+    "learned": {},
+    "rotary": {"position": "rotary"},
+    "sinusoidal": {"position": "sinusoidal"},
+}
+TRANSLATORS = {
+    "transformer": ("transformer", {}),
+    "post": ("transformer", {"norm": "post", "tie": "none", "output_bias": True}),
+    "two vocabularies": ("transformer", {"num_target_tokens": 41, "position": "learned"}),
+    "Shaw": ("transformer", {"position": "shaw", "neighbours": "window:3"}),
+    "rotary": ("transformer", {"position": "rotary", "neighbours": "strided:4"}),
+    "seq2seq": ("seq2seq", {}),
+    "Luong": ("seq2seq", {"query": "current", "score": "bilinear", "cell": "lstm", "tie": "none"}),
+}
+
+
+@pytest.fixture(autouse=True)
+def small_matrices_too(monkeypatch):
+    monkeypatch.setattr(for_decoding, "MIN_WEIGHTS", 0)
+
+
+def shaken(system: str, **arguments) -> nn.Module:
+    shape = {"dim": 24} if system == "seq2seq" else {"dim": 24, "depth": 2, "num_heads": 2}
+    model = create(system, num_tokens=TOKENS, dropout=0.1, **shape, **arguments).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.1 * torch.randn_like(parameter))
+    return model
+
+
+def texts(length: int = 11) -> torch.Tensor:
+    return torch.randint(3, TOKENS, (3, length), generator=torch.Generator().manual_seed(1))
+
+
+def written(model: nn.Module) -> list[list[int]]:
+    return sample(model, model.begin(), texts(5).tolist(), max_length=20, temperature=0.0)
+
+
+def translated(model: nn.Module) -> list:
+    return beam_search(model, texts(), start=START, end=END, beam=3, n_best=2, max_length=12)
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_in_float32_it_writes_the_same(kind):
+    model = shaken("gpt", max_length=32, **WRITERS[kind])
+    prepared = prepare_for_decoding(model)
+    with torch.no_grad():
+        torch.testing.assert_close(prepared(texts()), model(texts()), **CLOSE)
+    assert written(prepared) == written(model)
+
+
+@pytest.mark.parametrize("kind", TRANSLATORS)
+def test_in_float32_it_translates_the_same(kind):
+    system, arguments = TRANSLATORS[kind]
+    model = shaken(system, **arguments)
+    prepared = prepare_for_decoding(model)
+    with torch.no_grad():
+        torch.testing.assert_close(prepared(texts(), texts(7)), model(texts(), texts(7)), **CLOSE)
+    for found, wanted in zip(translated(prepared), translated(model), strict=True):
+        assert [each.tokens for each in found] == [each.tokens for each in wanted]
+        assert [each.score for each in found] == pytest.approx([each.score for each in wanted], abs=1e-4)
+
+
+@pytest.mark.parametrize("precision", for_decoding.PRECISIONS)
+def test_the_given_model_is_left_as_it_is(precision):
+    model = shaken("transformer").train()
+    before, parts = copy.deepcopy(model.state_dict()), [type(part) for part in model.modules()]
+    prepared = prepare_for_decoding(model, precision)
+    assert not prepared.training and model.training
+    assert [type(part) for part in model.modules()] == parts
+    assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
+    F.cross_entropy(model(texts(), texts()).mT, texts()).backward()
+    assert all(parameter.grad is not None for parameter in model.parameters())
+    assert prepared.tokens.source.weight is model.tokens.source.weight  # rows are looked up in one place
+
+
+def kinds_of(model: nn.Module, kind) -> list[str]:
+    return [name for name, part in model.named_modules() if isinstance(part, kind)]
+
+
+def test_all_products_of_a_gpt_are_in_8_bits():
+    prepared = prepare_for_decoding(shaken("gpt"), "int8")
+    assert not kinds_of(prepared, nn.Linear | Turned)
+    assert len(kinds_of(prepared, Rounded)) == 2 * 4 + 1 and "embedding.output" in kinds_of(prepared, Rounded)
+    assert len(kinds_of(prepared, JoinedHeads)) == 2
+
+
+def test_only_what_gives_scores_is_stored_a_second_time():
+    assert kinds_of(prepare_for_decoding(shaken("transformer")), TwoForms) == ["tokens.source"]
+    assert not kinds_of(prepare_for_decoding(shaken("transformer", tie="none")), TwoForms)
+    both = shaken("transformer", num_target_tokens=41)
+    assert kinds_of(prepare_for_decoding(both), TwoForms) == ["tokens.own_target"]
+
+
+def test_small_matrices_stay_in_float32(monkeypatch):
+    monkeypatch.setattr(for_decoding, "MIN_WEIGHTS", 24 * 96)
+    prepared = prepare_for_decoding(shaken("gpt"), "int8")
+    assert all("mlp" in name for name in kinds_of(prepared, Rounded)) and len(kinds_of(prepared, Rounded)) == 4
+
+
+def learned() -> tuple[nn.Module, torch.Tensor]:
+    """Texts that count up, and a model that has learned to."""
+    token_BN = (torch.arange(TOKENS)[:, None] + torch.arange(10)) % TOKENS
+    model = create("gpt", num_tokens=TOKENS, dim=32, depth=2, num_heads=2, max_length=16)
+    weights = list(model.parameters())
+    for step in range(60):
+        loss = F.cross_entropy(model(token_BN[:, :-1]).mT, token_BN[:, 1:])
+        with torch.no_grad():
+            for weight, slope in zip(weights, torch.autograd.grad(loss, weights, allow_unused=True), strict=True):
+                if slope is not None:
+                    weight -= 0.01 * (1 - step / 60) * slope.sign()
+    return model.eval(), token_BN
+
+
+def test_in_int8_a_trained_model_says_nearly_the_same():
+    model, token_BN = learned()
+    prepared = prepare_for_decoding(model, "int8")
+    with torch.no_grad():
+        logits, rounded = model(token_BN[:, :-1]), prepared(token_BN[:, :-1])
+    assert (rounded - logits).std() < 0.05 * logits.std()
+    losses = [F.cross_entropy(each.mT, token_BN[:, 1:]).item() for each in (logits, rounded)]
+    assert losses[0] < 0.5 and losses[1] - losses[0] < 0.02
+    prompts = token_BN[:, :3].tolist()
+    texts = [sample(each, each.begin(), prompts, max_length=6, temperature=0.0) for each in (model, prepared)]
+    assert sum(a == b for a, b in zip(*texts, strict=True)) >= 0.95 * len(prompts)
+
+
+def test_a_step_equals_no_cache_in_int8_too():
+    """One row at a time, as rounding looks at all rows of a call."""
+    prepared = prepare_for_decoding(shaken("gpt"), "int8")
+    with torch.no_grad():
+        state, token_BN = prepared.begin(), texts()[:1]
+        steps = torch.cat([prepared.next_logits(token_BN[:, n : n + 1], state) for n in range(11)], dim=1)
+        whole = prepared(token_BN)
+    assert (steps - whole).std() < 0.05 * whole.std()
+
+
+def test_the_cache_is_written_in_place(monkeypatch):
+    """Keys and values of a step go where there is room; a new place is made a logarithmic number of times."""
+    places, append = {}, Cache.append
+
+    def watched(self, layer, k, v):
+        found = append(self, layer, k, v)
+        places.setdefault(layer, []).append(found[0].untyped_storage())
+        return found
+
+    monkeypatch.setattr(Cache, "append", watched)
+    model = prepare_for_decoding(shaken("gpt", max_length=128))
+    sample(model, model.begin(), texts(4).tolist(), max_length=100, temperature=0.0)
+    assert len(places) == 2
+    for storages in places.values():
+        assert len(storages) == 100 and len({storage.data_ptr() for storage in storages}) <= 8
+        assert max(storage.nbytes() for storage in storages) <= 4 * 3 * 24 * 4 * 103
+
+
+def test_what_cannot_be_is_refused(monkeypatch):
+    model = shaken("gpt")
+    with pytest.raises(MiradaError, match="precision='int4': must be one of float32, int8"):
+        prepare_for_decoding(model, "int4")
+    with pytest.raises(MiradaError, match="int8 runs on the CPU, and the model is on meta"):
+        prepare_for_decoding(copy.deepcopy(model).to("meta"), "int8")
+    monkeypatch.setattr(torch.backends, "quantized", SimpleNamespace(supported_engines=[]))
+    with pytest.raises(MiradaError, match="no 8-bit products for this processor; use precision=float32"):
+        prepare_for_decoding(model, "int8")
