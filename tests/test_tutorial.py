@@ -38,7 +38,7 @@ def test_page_is_that_of_its_source():
 
 
 def test_pictures_are_small():
-    assert sum(path.stat().st_size for path in DOCS.rglob("*.png")) < 1_000_000
+    assert sum(path.stat().st_size for path in DOCS.rglob("*.png")) < 2_000_000
 
 
 def test_cells_become_text_code_and_pictures():

@@ -7,6 +7,7 @@ import { best, curvesOf } from "../src/pages/runs_compare";
 import { chartsOf } from "../src/pages/runs_detail";
 import { filtered, listed, nextOrder, orderOf, sorted, unlisted, written } from "../src/pages/runs_order";
 import { whatTrains } from "../src/pages/runs_progress";
+import { shortened } from "../src/pages/runs_table";
 import { aligned, drawable, points, usualMetric, valueAt } from "../src/parts/curve_data";
 import { count, duration, metricName } from "../src/parts/quantities";
 import { language, say } from "../src/words";
@@ -252,4 +253,10 @@ describe("page", () => {
     fireEvent.click(screen.getByText("Start training"));
     await waitFor(() => expect(address.value.path).toEqual(["runs", "vit-digits"]));
   });
+});
+
+test("of a long path the last folders and the name are shown", () => {
+  expect(shortened("photos")).toBe("photos");
+  expect(shortened("/home/ana/projects/leaves/tables/plots.csv")).toBe("…/leaves/tables/plots.csv");
+  expect(shortened("/data/a-table-with-a-name-that-is-too-long.csv")).toBe("…a-name-that-is-too-long.csv".slice(-28));
 });

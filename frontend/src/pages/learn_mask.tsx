@@ -14,6 +14,7 @@ interface Props {
   pick: (row: number) => void;
 }
 
+const LEAST = 0.7; // of its size, on a narrow page, before a graph has to be scrolled
 
 export function MaskMatrix({ mask, tokens, row, pick }: Props) {
   const count = tokens.length;
@@ -113,7 +114,7 @@ function Line({ mask, tokens, row, pick, seen }: Props & { seen: number[] }) {
   };
   const [above, below] = [reach(true) + 24, reach(false) + 24];
   return (
-    <svg class="arcs" viewBox={`0 0 ${step * count} ${above + below}`} width={step * count} height={above + below} role="group" aria-label={say("learn.graph.line")}>
+    <svg class="arcs" viewBox={`0 0 ${step * count} ${above + below}`} width={step * count} style={{ minWidth: `${LEAST * step * count}px` }} role="group" aria-label={say("learn.graph.line")}>
       {[...arcs].sort((a, b) => Number(a.from === row) - Number(b.from === row)).map((arc) => (
         <path key={`${arc.from},${arc.to}`} class={arc.from === row ? "arc marked" : "arc"} d={arcPath(arc, x, above, 12)} />
       ))}
@@ -131,7 +132,7 @@ function Plane({ mask, tokens, size, row, pick, seen }: Props & { seen: number[]
   const drawn = all.length > 700 ? all.filter(({ from }) => from === row) : all; // more would be a blot
   const [height, width] = [size[0] * step, size[1] * step];
   return (
-    <svg class="arcs" viewBox={`0 0 ${width} ${height}`} width={width} height={height} role="group" aria-label={say("learn.graph.plane")}>
+    <svg class="arcs" viewBox={`0 0 ${width} ${height}`} width={width} style={{ minWidth: `${LEAST * width}px` }} role="group" aria-label={say("learn.graph.plane")}>
       {[...drawn].sort((a, b) => Number(a.from === row) - Number(b.from === row)).map(({ from, to }) => (
         <line key={`${from},${to}`} class={from === row ? "arc marked" : "arc"} x1={places[from].x} y1={places[from].y} x2={places[to].x} y2={places[to].y} />
       ))}

@@ -4,6 +4,8 @@ import { count, date, duration, interval } from "../parts/quantities";
 import { number, say } from "../words";
 import { COLUMNS, nextOrder, NUMBERS, systemName, written, type Column, type Order } from "./runs_order";
 
+const LETTERS = 28;
+
 interface Props {
   runs: RunSummary[];
   order: Order;
@@ -132,7 +134,11 @@ export function OpenLinks({ run }: { run: Pick<RunSummary, "name" | "pages" | "h
   );
 }
 
-// Of a long path the end tells most.
+// Of a long path the last folders tell most, and the name always stays.
 export function shortened(source: string): string {
-  return source.length <= 28 ? source : `…${source.slice(-27)}`;
+  if (source.length <= LETTERS) return source;
+  const parts = source.split("/");
+  let end = parts.pop() ?? "";
+  while (parts.length && `…/${parts[parts.length - 1]}/${end}`.length <= LETTERS) end = `${parts.pop()}/${end}`;
+  return end.length <= LETTERS - 2 ? `…/${end}` : `…${end.slice(1 - LETTERS)}`;
 }
