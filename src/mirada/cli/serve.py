@@ -55,8 +55,15 @@ def serve(
     limits = Limits(body=round(max_mb * 2**20), pixels=max_pixels, seconds=seconds, waiting=waiting)
     # Whoever reaches this machine from outside may call it by any name; without the token it is no use to them.
     hosts = None if not is_loopback(host) else [host, "localhost", "127.0.0.1", "::1"]
-    computing = {"device": device or "auto", "engine": named(engine), "precision": named(precision)}
-    app = create_app(run, limits, token, hosts=hosts, **computing)
+    app = create_app(
+        run,
+        limits,
+        token,
+        hosts=hosts,
+        device=device or "auto",
+        engine=named(engine),
+        precision=named(precision),
+    )
 
     def listening(address: str) -> None:
         if not quiet:

@@ -44,8 +44,7 @@ def create_app(
     engine, precision   as of mirada.load
     """
     limits = limits or Limits()
-    is_path = isinstance(run, str | Path)
-    trained = load(run, device=device, engine=engine, precision=precision) if is_path else run
+    trained = load(run, device=device, engine=engine, precision=precision) if isinstance(run, str | Path) else run
     if isinstance(trained, Trained):
         trained.model.eval()
     metrics = Metrics()

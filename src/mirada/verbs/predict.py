@@ -40,8 +40,9 @@ def predict(
     `engine` and `precision` are those of mirada.load; without a `batch_size` the engine has its own.
     """
     require_format(out)
-    is_path = isinstance(run, str | Path | RunFolder)
-    trained = load(run, device=device, engine=engine, precision=precision) if is_path else run
+    trained = (
+        load(run, device=device, engine=engine, precision=precision) if isinstance(run, str | Path | RunFolder) else run
+    )
     if rasters and trained.data.get("inputs") != "plots":
         raise MiradaError(f"{trained.folder.path}: this model was not trained on plots; leave the rasters out.")
     about: dict = {"rasters": rasters} if rasters else {}
