@@ -20,6 +20,7 @@ tie where their quartiles cover 1.
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import statistics
 import sys
 import tempfile
@@ -36,6 +37,7 @@ from torch import Tensor, nn
 
 from benchmarks import decoding_ctranslate2, jobs
 from benchmarks.jobs import require_idle, write_whole
+from benchmarks.peers import declare_operators
 from benchmarks.text_jobs import runs_of
 from benchmarks.timing import Timing, interleave, machine, speed_up
 from mirada.nn.for_decoding import PRECISIONS, prepare_for_decoding
@@ -86,6 +88,8 @@ def main(words: list[str] | None = None) -> None:
 
 
 def measure(sizes: dict) -> dict:
+    if importlib.util.find_spec("torchvision"):
+        declare_operators()
     from transformers.utils import logging
 
     if not decoding_ctranslate2.is_there():

@@ -10,14 +10,18 @@ from torch import nn
 
 
 @functools.cache
-def import_timm():
-    """timm imports torchvision, which wants two operators that a CPU torch does not have: declare them."""
+def declare_operators() -> torch.library.Library:
+    """torchvision, which timm and transformers import, wants two operators that a CPU torch does not have."""
     library = torch.library.Library("torchvision", "DEF")
     library.define("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
     library.define("qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+    return library  # kept by the cache: they vanish with the object
+
+
+def import_timm():
+    declare_operators()
     import timm
 
-    timm.mirada_keeps_operators = library  # they vanish with the object
     return timm
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -24,6 +25,8 @@ from mirada.core.linear import Linear
 from mirada.errors import MiradaError
 from mirada.nn.decoder import DecoderLayer
 from mirada.nn.embedding import TokenEmbedding, TokenMatrices
+from mirada.nn.mlp import MLP
+from mirada.nn.residual import PostNorm, PreNorm
 
 PRECISIONS = ("float32", "int8")
 MIN_WEIGHTS = 2**16  # of a matrix in int8; a smaller one is read before its input is rounded
@@ -52,7 +55,17 @@ def prepare_for_decoding(model: nn.Module, precision: str = "float32") -> nn.Mod
                 setattr(part, name, make(child.weight.detach(), bias))
             elif child in scoring:
                 setattr(part, name, TwoForms(child, make(child.weight.detach(), None)))
+    for part in reversed(list(prepared.modules())):  # what is within first
+        for name, child in part.named_children():
+            if type(child) in LEAN and not _acts_in_use(child):
+                setattr(part, name, LEAN[type(child)](child))
     return prepared
+
+
+def _acts_in_use(part: nn.Module) -> bool:
+    """What is left out of it changes more than its training."""
+    left_out = part.dropout if isinstance(part, MLP) else part.branch
+    return not isinstance(left_out, nn.Dropout | nn.Identity)
 
 
 def _require_int8(model: nn.Module) -> None:
@@ -63,7 +76,14 @@ def _require_int8(model: nn.Module) -> None:
         raise MiradaError("precision=int8: torch has no 8-bit products for this processor; use precision=float32")
 
 
-class Turned(nn.Module):
+class Called(nn.Module):
+    """Called without looking for hooks, which takes as long as a small product."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.forward(*args, **kwargs)
+
+
+class Turned(Called):
     """y = x Wᵀ + b, with Wᵀ stored row by row: one row of x then meets it as it lies in memory."""
 
     def __init__(self, weight_ZD: Tensor, bias_Z: Tensor | None) -> None:
@@ -77,10 +97,10 @@ class Turned(nn.Module):
         if self.bias_Z is None:
             return x @ self.weight_DZ
         y_NZ = torch.addmm(self.bias_Z, x.reshape(-1, x.shape[-1]), self.weight_DZ)
-        return y_NZ.unflatten(0, x.shape[:-1])
+        return y_NZ.view(*x.shape[:-1], -1)
 
 
-class Rounded(nn.Module):
+class Rounded(Called):
     """y = s_x s_z (x̂ Ŵᵀ)_z + b_z in 8 bits, see above; x is rounded to 7 bits, as sums of two products have 16."""
 
     def __init__(self, weight_ZD: Tensor, bias_Z: Tensor | None) -> None:
@@ -125,7 +145,7 @@ class JoinedHeads(nn.Module):
         self.to_out = heads.to_out
 
     def project(self, x_BND: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        all_BHNK = self.to_qkv(x_BND).unflatten(-1, (-1, self.head_dim)).transpose(1, 2)
+        all_BHNK = self.to_qkv(x_BND).view(*x_BND.shape[:2], -1, self.head_dim).transpose(1, 2)
         q_BHNK, k_BHNK, v_BHNK = all_BHNK.split(self.of_each, dim=1)
         return q_BHNK, k_BHNK, v_BHNK
 
@@ -149,6 +169,42 @@ class TwoForms(nn.Module):
 
     def unembed(self, h_BND: Tensor) -> Tensor:
         return self.output(h_BND)
+
+
+class LeanPreNorm(Called):
+    """y = x + inner(norm(x))"""
+
+    def __init__(self, whole: PreNorm) -> None:
+        super().__init__()
+        self.inner, self.norm = whole.inner, whole.norm
+
+    def forward(self, x_BND: Tensor, *others: Any, **context: Any) -> Tensor:
+        return x_BND + self.inner(self.norm(x_BND), *others, **context)
+
+
+class LeanPostNorm(LeanPreNorm):
+    """y = norm(x + inner(x))"""
+
+    def forward(self, x_BND: Tensor, *others: Any, **context: Any) -> Tensor:
+        return self.norm(x_BND + self.inner(x_BND, *others, **context))
+
+
+class LeanMLP(Called):
+    """y = W_2 g(W_1 x + b_1) + b_2"""
+
+    def __init__(self, whole: MLP) -> None:
+        super().__init__()
+        self.expand, self.activation, self.contract = whole.expand, whole.activation, whole.contract
+
+    def forward(self, x_BND: Tensor) -> Tensor:
+        return self.contract(self.activation(self.expand(x_BND)))
+
+
+LEAN: dict[type[nn.Module], Callable[[Any], nn.Module]] = {
+    PreNorm: LeanPreNorm,
+    PostNorm: LeanPostNorm,
+    MLP: LeanMLP,
+}
 
 
 def _among_each_other(model: nn.Module) -> Iterator[Attention]:

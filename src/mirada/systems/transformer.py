@@ -33,19 +33,19 @@ SHAW_DISTANCE = 16  # the clipping distance of the base model (Shaw 2018, sectio
 
 @dataclass
 class TransformerState:
-    """What was read, and the keys and values of the `length` target tokens so far.
+    """What was read, which of it is real (None: all), and the keys and values of the `length` target tokens so far.
 
     After the first step the cache has the keys and values of what was read, and `memory_BMD` no content (D = 0).
     """
 
     memory_BMD: Tensor
-    valid_BM: Tensor
+    valid_BM: Tensor | None
     cache: Cache = field(default_factory=Cache)
     length: int = 0
 
     def reorder(self, index_B: Tensor) -> None:
         self.memory_BMD = self.memory_BMD.index_select(0, index_B)
-        self.valid_BM = self.valid_BM.index_select(0, index_B)
+        self.valid_BM = None if self.valid_BM is None else self.valid_BM.index_select(0, index_B)
         self.cache.reorder(index_B)
 
 
@@ -163,7 +163,8 @@ class Transformer(nn.Module):
         return self.encoder(x_BMD, valid_BM=source_BM != self.pad)
 
     def begin(self, source_BM: Tensor) -> TransformerState:
-        return TransformerState(self.encode(source_BM), source_BM != self.pad)
+        valid_BM = source_BM != self.pad
+        return TransformerState(self.encode(source_BM), None if bool(valid_BM.all()) else valid_BM)
 
     def next_logits(self, read_BN: Tensor, state: TransformerState, num_last: int | None = None) -> Tensor:
         """(B, N, T) after each of the tokens that the state has not seen; the state has seen them then.
@@ -172,11 +173,11 @@ class Transformer(nn.Module):
         """
         y_BND = self._written(read_BN, state.memory_BMD, state.valid_BM, state.cache, state.length)
         state.length += read_BN.shape[1]
-        state.memory_BMD = state.memory_BMD.new_empty(*state.valid_BM.shape, 0)
+        state.memory_BMD = state.memory_BMD.new_empty(*state.memory_BMD.shape[:2], 0)
         return self.tokens.scores(y_BND if num_last is None else y_BND[:, -num_last:])
 
     def _written(
-        self, read_BN: Tensor, memory_BMD: Tensor, valid_BM: Tensor, cache: Cache | None = None, seen: int = 0
+        self, read_BN: Tensor, memory_BMD: Tensor, valid_BM: Tensor | None, cache: Cache | None = None, seen: int = 0
     ) -> Tensor:
         places = line(read_BN.shape[1], start=seen, device=read_BN.device)
         y_BND = self.dropout(self.target_position(self.tokens.target(read_BN), places))
