@@ -80,6 +80,10 @@ def transformers_photo(shape: dict, photo: str) -> None:
     import numpy as np
     import torch
     from PIL import Image
+
+    from benchmarks.peers import declare_operators
+
+    declare_operators()
     from transformers import ViTConfig, ViTForImageClassification
 
     config = ViTConfig(
