@@ -90,7 +90,7 @@ def test_position_at_the_end_of_an_epoch(digits):
 
 def test_position_of_another_run_is_refused(digits):
     saved = batches_of(digits).state_dict()
-    for other in ({"seed": 6}, {"batch_size": 32}, {"balanced": True}, {"shard": (0, 2)}):
+    for other in ({"seed": 6}, {"batch_size": 32}, {"balanced": True}):
         with pytest.raises(MiradaError, match="keep it the same"):
             batches_of(digits, **other).load_state_dict(saved)
 
@@ -112,13 +112,6 @@ def test_small_sets_give_one_incomplete_batch(digits):
         batches_of(digits, np.arange(0))
     with pytest.raises(MiradaError, match="batch_size is 0"):
         batches_of(digits, batch_size=0)
-
-
-def test_shards_divide_the_batch(digits):
-    whole = batches_of(digits, batch_size=64).batch(0, 1).rows
-    parts = [batches_of(digits, batch_size=32, shard=(rank, 2)).batch(0, 1) for rank in (0, 1)]
-    assert sorted(whole.tolist()) == sorted(parts[0].rows.tolist() + parts[1].rows.tolist())
-    assert len(batches_of(digits, batch_size=32, shard=(1, 2))) == len(batches_of(digits, batch_size=64))
 
 
 def test_balanced_order_by_hand():

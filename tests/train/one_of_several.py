@@ -10,6 +10,8 @@ import sys
 import time
 from pathlib import Path
 
+import typer
+
 from mirada.cli.failures import told
 from mirada.train.folder import RunFolder
 from mirada.verbs import stages
@@ -40,4 +42,7 @@ def main(folder: str, source: str, *settings: str) -> None:
 
 if __name__ == "__main__":
     main.__name__ = "train"
-    told(main)(*sys.argv[1:])
+    try:
+        told(main)(*sys.argv[1:])
+    except typer.Exit as end:
+        sys.exit(end.exit_code)

@@ -58,7 +58,11 @@ def several(run: Path, source: str | Path, *settings: str, count: int = 2, code:
         )
         for rank in range(count)
     ]
-    said = [process.communicate(timeout=240)[1] for process in processes]
+    try:
+        said = [process.communicate(timeout=600)[1] for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
     assert [process.returncode for process in processes] == [code] * count, said
     return [line for each in said for line in each.splitlines() if line.startswith("mirada: ")]
 
@@ -112,7 +116,7 @@ def test_a_stopped_run_goes_on_with_another_number_of_processes(tmp_path, first,
 def test_a_killed_process_ends_all_with_one_sentence_and_the_run_goes_on(tmp_path):
     run, settings = tmp_path / "run", (*SHARED, "train.steps=60", "train.checkpoint_seconds=1e-6")
     Path(f"{run}.slow").touch()
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--master-port=0", str(SCRIPT)]
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--standalone", str(SCRIPT)]
     launcher = subprocess.Popen(
         [*command, str(run), "digits", *settings], env=ENVIRONMENT, stderr=subprocess.PIPE, text=True
     )

@@ -45,10 +45,7 @@ class Batches(Protocol):
 
 
 class TrainBatches:
-    """Shuffled, augmented batches. Iterating yields what is left of the current epoch and then moves to the next.
-
-    shard: (rank, number of processes); together they see each epoch's order once.
-    """
+    """Shuffled, augmented batches. Iterating yields what is left of the current epoch and then moves to the next."""
 
     def __init__(
         self,
@@ -60,13 +57,12 @@ class TrainBatches:
         augmentation: Augmentation = STRENGTHS["none"],
         seed: int = 0,
         balanced: bool = False,
-        shard: tuple[int, int] = (0, 1),
     ):
         if batch_size < 1:
             raise MiradaError(f"batch_size is {batch_size}, expected at least 1.")
         if len(rows) == 0:
             raise MiradaError(f"{store.table.source}: there are no training images.")
-        self.store, self.batch_size, self.seed, self.shard = store, batch_size, seed, shard
+        self.store, self.batch_size, self.seed = store, batch_size, seed
         self.normalisation, self.augmentation = normalisation, augmentation
         self.rows = torch.from_numpy(np.asarray(rows, dtype=np.int64))
         self.targets = torch.from_numpy(store.table.targets)
@@ -76,7 +72,7 @@ class TrainBatches:
 
     def __len__(self) -> int:
         """Steps per epoch. An incomplete last batch is left out (of this epoch's order), unless it is the only one."""
-        return max(1, len(self.rows) // (self.batch_size * self.shard[1]))
+        return max(1, len(self.rows) // self.batch_size)
 
     def __iter__(self) -> Iterator[Batch]:
         epoch = self.epoch
@@ -111,19 +107,16 @@ class TrainBatches:
             "seed": self.seed,
             "batch_size": self.batch_size,
             "num_images": len(self.rows),
-            "num_processes": self.shard[1],
             "balanced": int(self.weights is not None),
         }
 
     def _rows_at(self, epoch: int, step: int) -> torch.Tensor:
         if self._order[0] != epoch:
             self._order = (epoch, epoch_order(len(self.rows), self.seed, epoch, self.weights))
-        rank, world = self.shard
-        whole = self.batch_size * world
-        return self.rows[self._order[1][step * whole : (step + 1) * whole][rank::world]]
+        return self.rows[self._order[1][step * self.batch_size : (step + 1) * self.batch_size]]
 
     def _finish(self, images: torch.Tensor, rows: torch.Tensor, epoch: int, step: int) -> Batch:
-        generator = step_generator(self.seed, epoch, step, self.shard[0])
+        generator = step_generator(self.seed, epoch, step)
         images = augment_images(images, generator, self.augmentation, self.normalisation)
         targets = self.targets[rows]
         images, targets = mix_batch(images, targets, generator, self.augmentation, self.store.table.num_outputs)

@@ -11,9 +11,9 @@ _ORDER = 0
 _STEP = 1
 
 
-def step_generator(seed: int, epoch: int, step: int, rank: int = 0) -> torch.Generator:
+def step_generator(seed: int, epoch: int, step: int) -> torch.Generator:
     """Random numbers for one batch; depends on nothing else."""
-    return torch.Generator().manual_seed(_derive(seed, _STEP, epoch, step, rank))
+    return torch.Generator().manual_seed(_derive(seed, _STEP, epoch, step, 0))
 
 
 def epoch_order(count: int, seed: int, epoch: int, weights: torch.Tensor | None = None) -> torch.Tensor:

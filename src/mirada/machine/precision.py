@@ -5,6 +5,7 @@ A processor without bfloat16 units computes products in it many times slower tha
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -51,8 +52,8 @@ Try = Callable[[Sequence[torch.Size]], Trial]
 
 def try_out(shapes: Sequence[torch.Size]) -> Trial:
     """On the CPU, with the largest matrix and the first weights of a model of these shapes; some tenths of a second."""
-    matrices = [shape for shape in shapes if len(shape) == 2] or [torch.Size((256, 256))]
-    weight = torch.randn(max(matrices, key=torch.Size.numel)[-2:])
+    matrices = [tuple(shape) for shape in shapes if len(shape) == 2] or [(256, 256)]
+    weight = torch.randn(max(matrices, key=math.prod))
     rows = torch.randn(ROWS, weight.shape[1])
 
     def product(precision: torch.dtype) -> None:
@@ -72,7 +73,8 @@ def try_out(shapes: Sequence[torch.Size]) -> Trial:
 
 
 def _optimiser(shapes: Sequence[torch.Size], way: str) -> torch.optim.Optimizer:
-    weights, count = [], 0
+    weights: list[torch.nn.Parameter] = []
+    count = 0
     for shape in shapes:
         if weights and count + shape.numel() > MOST_WEIGHTS:
             break

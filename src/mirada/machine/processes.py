@@ -29,8 +29,12 @@ SECONDS_AFTER_A_SIGNAL = 20.0  # torchrun kills what is left 30 s after its sign
 Some = TypeVar("Some")
 
 
-class Lost(Exception):
+class Lost(MiradaError):
     """Another process of this training ended, or cannot be reached."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"another process of this training ended or cannot be reached ({reason}).")
+        self.reason = reason
 
 
 @dataclass(frozen=True)

@@ -100,7 +100,7 @@ class Prepared(ReadyAtOnce, AnsweredByRow):
         shape = self.store.shape
         return {"image_size": tuple(shape.size), "in_channels": shape.channels, "num_classes": self.table.num_outputs}
 
-    def training(self, config: Config, shard: tuple[int, int] = (0, 1)) -> TrainBatches:
+    def training(self, config: Config) -> TrainBatches:
         return TrainBatches(
             self.store,
             self.split.train,
@@ -109,7 +109,6 @@ class Prepared(ReadyAtOnce, AnsweredByRow):
             augmentation=augmentation_for(config.augment, self),
             seed=config.train.seed,
             balanced=config.train.balanced,
-            shard=shard,
         )
 
     def evaluation(self, side: str) -> Iterator[Batch]:

@@ -60,7 +60,7 @@ class PreparedGraph(ReadyAtOnce, AnsweredByRow):
     def attached(self, model: nn.Module, device: torch.device) -> nn.Module:
         return OnGraph(model, self.graph, self.scale, device)
 
-    def training(self, config: Config, shard: tuple[int, int] = (0, 1)) -> NodeBatches:
+    def training(self, config: Config) -> NodeBatches:
         return NodeBatches(self.graph, self.split.train)
 
     def evaluation(self, side: str) -> Iterator[Batch]:

@@ -103,13 +103,6 @@ def test_a_batch_holds_what_belongs_to_its_rows(plots):
     assert torch.allclose(batch.inputs, whole.scale.apply(layers)[batch.rows], equal_nan=True)
 
 
-def test_processes_share_the_epoch(plots):
-    whole, shards = batches(plots, batch_size=8), [batches(plots, batch_size=4, shard=(rank, 2)) for rank in (0, 1)]
-    for step in range(len(whole)):
-        parts = torch.cat([shard.batch(0, step).rows for shard in shards])
-        assert torch.equal(parts.sort().values, whole.batch(0, step).rows.sort().values)
-
-
 def test_a_turned_chip_keeps_its_pixels_together():
     pixels = torch.arange(200 * 2 * 9.0).reshape(200, 2, 3, 3)
     pixels[:, 1] = pixels[:, 0] + 0.5

@@ -10,7 +10,6 @@ from tests.data.text.token_batches import (
     START,
     assert_padded_at_the_end,
     check_pure,
-    check_shards,
     some_rows,
     without_marks,
 )
@@ -29,10 +28,6 @@ def make(**options) -> LabelledBatches:
 
 def test_purity_and_resuming():
     check_pure(make)
-
-
-def test_shards_divide_the_batch():
-    check_shards(make, make(batch_size=21))
 
 
 def test_texts_with_marks_and_their_classes():

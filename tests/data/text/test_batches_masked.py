@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from tests.data.text.token_batches import END, MASK, PAD, START, assert_padded_at_the_end, check_pure, check_shards
+from tests.data.text.token_batches import END, MASK, PAD, START, assert_padded_at_the_end, check_pure
 
 from mirada.data.masked_tokens import IGNORED
 from mirada.data.text.masked_batches import MaskedBatches, masked_evaluation
@@ -29,11 +29,6 @@ def texts(tokeniser) -> list[list[int]]:
 
 def test_purity_and_resuming(tokeniser, texts):
     check_pure(lambda **options: MaskedBatches(texts, tokeniser, batch_size=7, max_length=13, **options))
-
-
-def test_shards_divide_the_batch(tokeniser, texts):
-    whole = MaskedBatches(texts, tokeniser, batch_size=21, max_length=13)
-    check_shards(lambda **options: MaskedBatches(texts, tokeniser, batch_size=7, max_length=13, **options), whole)
 
 
 def originals(batch) -> torch.Tensor:

@@ -11,7 +11,6 @@ from tests.data.text.token_batches import (
     START,
     assert_padded_at_the_end,
     check_pure,
-    check_shards,
     some_rows,
     without_marks,
 )
@@ -29,10 +28,6 @@ def make(**options) -> PairBatches:
 
 def test_purity_and_resuming():
     check_pure(make)
-
-
-def test_shards_cover_the_epoch_once():
-    check_shards(make, make(tokens_per_batch=3 * 97))
 
 
 def test_every_pair_once_per_epoch_with_its_marks_and_within_the_size():
@@ -92,7 +87,6 @@ def test_evaluation_is_fixed_and_keeps_all_without_a_limit():
 
 def test_bounds_by_hand():
     assert token_bounds(np.array([1, 1, 2, 2, 3, 9]), 6).tolist() == [0, 3, 5, 6]
-    assert token_bounds(np.array([1, 1, 2, 2, 3, 9]), 6, at_least=2).tolist() == [0, 3, 6]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from itertools import chain
 
 import pytest
 import torch
-from tests.data.text.token_batches import check_pure, check_shards
+from tests.data.text.token_batches import check_pure
 
 from mirada.data.text.skipgram_batches import SkipgramBatches, skipgram_evaluation, taken_share
 from mirada.errors import MiradaError
@@ -23,10 +23,6 @@ def make(**options) -> SkipgramBatches:
 
 def test_purity_and_resuming():
     check_pure(make)
-
-
-def test_shards_divide_the_batch():
-    check_shards(make, make(batch_size=33))
 
 
 def test_neighbours_are_of_the_same_text_within_the_window():

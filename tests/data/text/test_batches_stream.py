@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tests.data.text.token_batches import check_pure, check_shards
+from tests.data.text.token_batches import check_pure
 
 from mirada.data.text.stream_batches import StreamBatches, stream_evaluation
 from mirada.errors import MiradaError
@@ -18,10 +18,6 @@ def make(**options) -> StreamBatches:
 
 def test_purity_and_resuming():
     check_pure(make)
-
-
-def test_shards_divide_the_batch():
-    check_shards(make, make(batch_size=15))
 
 
 def test_windows_and_the_tokens_behind_them():

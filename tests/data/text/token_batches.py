@@ -60,13 +60,3 @@ def check_pure(make: Callable[..., NumberedBatches]) -> None:
 
 def same_rows(first: list[Batch], second: list[Batch]) -> bool:
     return all(torch.equal(one.rows, other.rows) for one, other in zip(first, second, strict=True))
-
-
-def check_shards(make: Callable[..., NumberedBatches], whole: NumberedBatches) -> None:
-    """Three processes together see what one process with three times the size sees."""
-    parts = [make(shard=(rank, 3)) for rank in range(3)]
-    assert {len(part) for part in parts} == {len(whole)}
-    for step in range(len(whole)):
-        rows = torch.cat([part.batch(1, step).rows for part in parts])
-        assert sorted(rows.tolist()) == sorted(whole.batch(1, step).rows.tolist())
-        assert all(len(part.batch(1, step).rows) for part in parts)

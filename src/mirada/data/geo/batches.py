@@ -47,31 +47,29 @@ class PlotBatches(NumberedBatches):
         batch_size: int,
         scale: LayerScale,
         seed: int = 0,
-        shard: tuple[int, int] = (0, 1),
         turns: bool = False,
     ) -> None:
-        super().__init__(seed, shard)
+        super().__init__(seed)
         require_positive(batch_size=batch_size)
-        if len(rows) < shard[1]:
-            raise MiradaError(f"there are {len(rows)} training rows, expected at least {shard[1]}.")
+        if len(rows) == 0:
+            raise MiradaError("there are 0 training rows, expected at least 1.")
         self.layers, self.targets = layers_NLHW, torch.as_tensor(targets_N)
         self.rows = torch.as_tensor(np.asarray(rows, dtype=np.int64))
-        self.scale, self.batch_size, self.whole = scale, batch_size, batch_size * shard[1]
+        self.scale, self.batch_size = scale, batch_size
         self.turns = turns and layers_NLHW.shape[-1] > 1
         self._order: tuple[int, Tensor] = (-1, torch.empty(0))
 
     def __len__(self) -> int:
         """An incomplete last batch is left out (of this epoch's order), unless it is the only one."""
-        return max(1, len(self.rows) // self.whole)
+        return max(1, len(self.rows) // self.batch_size)
 
     def batch(self, epoch: int, step: int) -> Batch:
         if self._order[0] != epoch:
             self._order = (epoch, epoch_order(len(self.rows), self.seed, epoch))
-        rank, world = self.shard
-        rows = self.rows[self._order[1][step * self.whole : (step + 1) * self.whole][rank::world]]
+        rows = self.rows[self._order[1][step * self.batch_size : (step + 1) * self.batch_size]]
         layers = self.scale.apply(self.layers[rows])
         if self.turns:
-            layers = turned(layers, step_generator(self.seed, epoch, step, rank))
+            layers = turned(layers, step_generator(self.seed, epoch, step))
         return Batch(layers, self.targets[rows], rows)
 
 

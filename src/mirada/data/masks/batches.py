@@ -22,7 +22,7 @@ class MaskBatches(TrainBatches):
     """Targets are masks: uint8 (B, H, W) as int64."""
 
     def _finish(self, images: torch.Tensor, rows: torch.Tensor, epoch: int, step: int) -> Batch:
-        generator = step_generator(self.seed, epoch, step, self.shard[0])
+        generator = step_generator(self.seed, epoch, step)
         assert isinstance(self.store, MaskImages)
         masks_BHW = self.store.masks.index_select(0, rows)
         images, masks_BHW = augment_pairs(images, masks_BHW, generator, self.augmentation, self.normalisation)

@@ -11,19 +11,17 @@ from mirada.data.order import epoch_order
 POOL = 64  # batches of random rows among which rows are sorted by length
 
 
-def token_bounds(longest: np.ndarray, tokens: int, at_least: int = 1) -> np.ndarray:
+def token_bounds(longest: np.ndarray, tokens: int) -> np.ndarray:
     """Where batches begin and end, in rows that are sorted by length, shortest first: as many rows as
-    rows · longest ≤ tokens allows, but `at_least` so many. They depend on the lengths alone.
+    rows · longest ≤ tokens allows, but at least one. They depend on the lengths alone.
     """
     bounds = [0]
     while bounds[-1] < len(longest):
         first = bounds[-1]
-        limit = max(at_least, int(tokens // longest[first]))
+        limit = max(1, int(tokens // longest[first]))
         ahead = longest[first : first + limit]
         size = np.searchsorted(np.arange(1, len(ahead) + 1) * ahead, tokens, side="right")
-        bounds.append(min(len(longest), first + max(at_least, int(size))))
-    if len(bounds) > 2 and bounds[-1] - bounds[-2] < at_least:
-        bounds.pop(-2)
+        bounds.append(min(len(longest), first + max(1, int(size))))
     return np.array(bounds)
 
 

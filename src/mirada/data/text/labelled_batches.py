@@ -29,30 +29,28 @@ class LabelledBatches(NumberedBatches):
         max_length: int | None = None,
         seed: int = 0,
         balanced: bool = False,
-        shard: tuple[int, int] = (0, 1),
         rows: Sequence[int] | np.ndarray | None = None,
     ) -> None:
-        super().__init__(seed, shard)
+        super().__init__(seed)
         require_positive(batch_size=batch_size)
-        if len(texts) < shard[1]:
-            raise MiradaError(f"there are {len(texts)} training texts, expected at least {shard[1]}.")
+        if len(texts) == 0:
+            raise MiradaError("there are 0 training texts, expected at least 1.")
         self.texts = TokenRows(texts, before=[marks.start], after=[marks.end], max_length=max_length)
         self.labels = torch.as_tensor(np.asarray(labels))
         self.rows, self.pad = row_numbers(rows, len(texts)), marks.pad
         self.num_cut = int(self.texts.is_cut.sum())
-        self.batch_size, self.whole = batch_size, batch_size * shard[1]
+        self.batch_size = batch_size
         self.weights = balanced_weights(self.labels) if balanced else None
         self._order: tuple[int, Tensor] = (-1, torch.empty(0))
 
     def __len__(self) -> int:
-        return max(1, len(self.texts) // self.whole)
+        return max(1, len(self.texts) // self.batch_size)
 
     def batch(self, epoch: int, step: int) -> Batch:
         if self._order[0] != epoch:
-            order = pooled_order(self.texts.length, self.whole, self.seed, epoch, self.weights)
+            order = pooled_order(self.texts.length, self.batch_size, self.seed, epoch, self.weights)
             self._order = (epoch, order)
-        rank, world = self.shard
-        chosen = self._order[1][step][rank::world]
+        chosen = self._order[1][step]
         return Batch(self.texts.padded(chosen, self.pad), self.labels[chosen], self.rows[chosen])
 
 

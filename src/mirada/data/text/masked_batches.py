@@ -35,25 +35,23 @@ class MaskedBatches(NumberedBatches):
         share: float = 0.15,
         whole_words: bool = False,
         seed: int = 0,
-        shard: tuple[int, int] = (0, 1),
         rows: Sequence[int] | np.ndarray | None = None,
     ) -> None:
-        super().__init__(seed, shard)
+        super().__init__(seed)
         require_positive(batch_size=batch_size)
         self.hiding = Hiding(texts, tokeniser, max_length, share, whole_words, row_numbers(rows, len(texts)))
-        if len(self.hiding) < shard[1]:
-            raise MiradaError(f"there are {len(self.hiding)} training texts with tokens, expected at least {shard[1]}.")
-        self.batch_size, self.whole = batch_size, batch_size * shard[1]
+        if len(self.hiding) == 0:
+            raise MiradaError("there are 0 training texts with tokens, expected at least 1.")
+        self.batch_size = batch_size
         self._order: tuple[int, Tensor] = (-1, torch.empty(0))
 
     def __len__(self) -> int:
-        return max(1, len(self.hiding) // self.whole)
+        return max(1, len(self.hiding) // self.batch_size)
 
     def batch(self, epoch: int, step: int) -> Batch:
         if self._order[0] != epoch:
-            self._order = (epoch, pooled_order(self.hiding.texts.length, self.whole, self.seed, epoch))
-        rank, world = self.shard
-        return self.hiding.batch(self._order[1][step][rank::world], step_generator(self.seed, epoch, step, rank))
+            self._order = (epoch, pooled_order(self.hiding.texts.length, self.batch_size, self.seed, epoch))
+        return self.hiding.batch(self._order[1][step], step_generator(self.seed, epoch, step))
 
 
 def masked_evaluation(

@@ -16,13 +16,10 @@ EVALUATION_EPOCH = 2**32 - 1  # what is random in an evaluation is drawn for an 
 
 
 class NumberedBatches(ABC):
-    """Iterating yields what is left of the current epoch and then moves to the next.
+    """Iterating yields what is left of the current epoch and then moves to the next."""
 
-    shard: (rank, number of processes); together they see the batches of one process with as many times the size.
-    """
-
-    def __init__(self, seed: int, shard: tuple[int, int]) -> None:
-        self.seed, self.shard = seed, shard
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
         self.epoch, self.step = 0, 0
 
     @abstractmethod

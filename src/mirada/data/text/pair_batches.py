@@ -38,21 +38,20 @@ class PairBatches(NumberedBatches):
         tokens_per_batch: int,
         max_length: int | None = None,
         seed: int = 0,
-        shard: tuple[int, int] = (0, 1),
         rows: Sequence[int] | np.ndarray | None = None,
     ) -> None:
-        super().__init__(seed, shard)
+        super().__init__(seed)
         require_same_count(source, target)
         kept = [n for n in range(len(source)) if max_length is None or _fits(source[n], target[n], max_length)]
         self.num_left_out = len(source) - len(kept)
-        if len(kept) < shard[1]:
+        if not kept:
             raise MiradaError(
-                f"{len(kept)} of {len(source)} pairs are within max_length ({max_length} tokens), expected at least "
-                f"{shard[1]}; give more pairs or a greater max_length."
+                f"0 of {len(source)} pairs are within max_length ({max_length} tokens), expected at least 1; give "
+                "more pairs or a greater max_length."
             )
         self.pairs = Pairs([source[n] for n in kept], [target[n] for n in kept], marks)
         self.rows = row_numbers(rows, len(source))[kept]
-        self.bounds = self.pairs.bounds(tokens_per_batch * shard[1], at_least=shard[1])
+        self.bounds = self.pairs.bounds(tokens_per_batch)
         self._order: tuple[int, Tensor, Tensor] = (-1, torch.empty(0), torch.empty(0))
 
     def __len__(self) -> int:
@@ -63,8 +62,8 @@ class PairBatches(NumberedBatches):
             by_length = shuffled_within(self.pairs.key, self.seed, epoch)
             self._order = (epoch, by_length, epoch_order(len(self), self.seed, epoch))
         _, by_length, batch_order = self._order
-        number, (rank, world) = int(batch_order[step]), self.shard
-        chosen = by_length[self.bounds[number] : self.bounds[number + 1]][rank::world]
+        number = int(batch_order[step])
+        chosen = by_length[self.bounds[number] : self.bounds[number + 1]]
         return self.pairs.batch(chosen, self.rows)
 
     @property
@@ -104,9 +103,9 @@ class Pairs:
         radix = 1 + int(self.longer.max())
         self.key = (self.longer * radix + self.source.length) * radix + self.target.length
 
-    def bounds(self, tokens_per_batch: int, at_least: int = 1) -> np.ndarray:
+    def bounds(self, tokens_per_batch: int) -> np.ndarray:
         require_positive(tokens_per_batch=tokens_per_batch)
-        return token_bounds(np.sort(self.longer.numpy()), tokens_per_batch, at_least)
+        return token_bounds(np.sort(self.longer.numpy()), tokens_per_batch)
 
     def batch(self, chosen: Tensor, rows: Tensor) -> Batch:
         return Batch(self.source.padded(chosen, self.pad), self.target.padded(chosen, self.pad), rows[chosen])

@@ -40,10 +40,9 @@ class SkipgramBatches(NumberedBatches):
         num_negatives: int = 5,
         subsample: float = 1e-3,
         seed: int = 0,
-        shard: tuple[int, int] = (0, 1),
         rows: Sequence[int] | np.ndarray | None = None,
     ) -> None:
-        super().__init__(seed, shard)
+        super().__init__(seed)
         require_positive(batch_size=batch_size, window=window, num_negatives=num_negatives)
         with_neighbours = [n for n, text in enumerate(texts) if len(text) > 1]
         if not with_neighbours:
@@ -61,15 +60,13 @@ class SkipgramBatches(NumberedBatches):
         self._order: tuple[int, Tensor] = (-1, torch.empty(0))
 
     def __len__(self) -> int:
-        return max(1, len(self.texts.flat) // (self.batch_size * self.shard[1]))
+        return max(1, len(self.texts.flat) // self.batch_size)
 
     def batch(self, epoch: int, step: int) -> Batch:
         if self._order[0] != epoch:
             self._order = (epoch, epoch_order(len(self.texts.flat), self.seed, epoch, self.weights))
-        rank, world = self.shard
-        whole = self.batch_size * world
-        place_B = self._order[1][step * whole : (step + 1) * whole][rank::world]
-        return self.around(place_B, step_generator(self.seed, epoch, step, rank))
+        place_B = self._order[1][step * self.batch_size : (step + 1) * self.batch_size]
+        return self.around(place_B, step_generator(self.seed, epoch, step))
 
     def around(self, place_B: Tensor, generator: torch.Generator) -> Batch:
         """The batch of these middle words."""

@@ -19,10 +19,8 @@ from mirada.errors import MiradaError
 class StreamBatches(NumberedBatches):
     """An epoch sees as many tokens as the text has, though not each of them once. The rows are the offsets."""
 
-    def __init__(
-        self, tokens: Tensor, *, batch_size: int, length: int, seed: int = 0, shard: tuple[int, int] = (0, 1)
-    ) -> None:
-        super().__init__(seed, shard)
+    def __init__(self, tokens: Tensor, *, batch_size: int, length: int, seed: int = 0) -> None:
+        super().__init__(seed)
         require_positive(batch_size=batch_size, length=length)
         if len(tokens) <= length:
             raise MiradaError(
@@ -32,13 +30,12 @@ class StreamBatches(NumberedBatches):
         self.tokens, self.batch_size, self.length = tokens, batch_size, length
 
     def __len__(self) -> int:
-        return max(1, len(self.tokens) // (self.batch_size * self.shard[1] * self.length))
+        return max(1, len(self.tokens) // (self.batch_size * self.length))
 
     def batch(self, epoch: int, step: int) -> Batch:
-        rank, world = self.shard
         generator = step_generator(self.seed, epoch, step)
-        offset = torch.randint(len(self.tokens) - self.length, (self.batch_size * world,), generator=generator)
-        return windows(self.tokens, offset[rank::world], self.length)
+        offset = torch.randint(len(self.tokens) - self.length, (self.batch_size,), generator=generator)
+        return windows(self.tokens, offset, self.length)
 
 
 def stream_evaluation(tokens: Tensor, *, batch_size: int, length: int) -> Iterator[Batch]:

@@ -162,7 +162,7 @@ class PreparedPlots(AnsweredByRow):
         """As the model sees them."""
         return self._scale.apply(layers_NLHW)
 
-    def training(self, config: Config, shard: tuple[int, int] = (0, 1)) -> PlotBatches:
+    def training(self, config: Config) -> PlotBatches:
         rows = self._split.train
         return PlotBatches(
             self.layers_NLHW,
@@ -171,7 +171,6 @@ class PreparedPlots(AnsweredByRow):
             batch_size=min(config.train.batch_size, len(rows)),
             scale=self._scale,
             seed=config.train.seed,
-            shard=shard,
             turns=config.maps.turns,
         )
 

@@ -101,7 +101,7 @@ class PreparedMasks(ReadyAtOnce):
         offered = {"image_size": tuple(shape.size), "in_channels": shape.channels}
         return offered | {"num_classes": len(self.classes.names)}
 
-    def training(self, config: Config, shard: tuple[int, int] = (0, 1)) -> MaskBatches:
+    def training(self, config: Config) -> MaskBatches:
         return MaskBatches(
             self.store,
             self.split.train,
@@ -109,7 +109,6 @@ class PreparedMasks(ReadyAtOnce):
             normalisation=self.normalisation,
             augmentation=augmentation_of_masks(config.augment),
             seed=config.train.seed,
-            shard=shard,
         )
 
     def evaluation(self, side: str) -> Iterator[Batch]:

@@ -38,7 +38,7 @@ class PreparedLabelled(AnsweredByRow, PreparedText):
         own = {"max_length": self.text.max_length, "num_classes": len(self.table.class_names)}
         return {**super().arguments(), **own}
 
-    def training(self, config: Config, shard: tuple[int, int] = (0, 1)) -> LabelledBatches:
+    def training(self, config: Config) -> LabelledBatches:
         return LabelledBatches(
             self.encoded("train"),
             self._labels("train"),
@@ -48,7 +48,6 @@ class PreparedLabelled(AnsweredByRow, PreparedText):
             max_length=self.text.max_length,
             balanced=config.train.balanced,
             seed=config.train.seed,
-            shard=shard,
         )
 
     def evaluation(self, side: str) -> Iterator[Batch]:

@@ -33,13 +33,12 @@ class PreparedVectors(PreparedText):
     def why(self) -> str:
         return f"{len(self.split.train):,} lines whose words get vectors"
 
-    def training(self, config: Config, shard: tuple[int, int] = (0, 1)) -> SkipgramBatches:
+    def training(self, config: Config) -> SkipgramBatches:
         return SkipgramBatches(
             self.encoded("train"),
             self._counts(),
             batch_size=config.train.batch_size,
             seed=config.train.seed,
-            shard=shard,
         )
 
     def task(self, config: Config) -> Neighbouring:

@@ -33,7 +33,7 @@ class PreparedMasked(PreparedText):
     def arguments(self) -> dict:
         return {**super().arguments(), "max_length": self.text.max_length}
 
-    def training(self, config: Config, shard: tuple[int, int] = (0, 1)) -> MaskedBatches:
+    def training(self, config: Config) -> MaskedBatches:
         return MaskedBatches(
             self.encoded("train"),
             self.tokeniser,
@@ -43,7 +43,6 @@ class PreparedMasked(PreparedText):
             share=self.text.masked,
             whole_words=self.text.whole_words,
             seed=config.train.seed,
-            shard=shard,
         )
 
     def task(self, config: Config) -> Tokens:

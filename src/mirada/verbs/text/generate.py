@@ -37,13 +37,12 @@ class PreparedStream(PreparedText):
     def arguments(self) -> dict:
         return {**super().arguments(), "max_length": self.text.max_length}
 
-    def training(self, config: Config, shard: tuple[int, int] = (0, 1)) -> StreamBatches:
+    def training(self, config: Config) -> StreamBatches:
         return StreamBatches(
             self.tokens("train"),
             length=self.text.max_length,
             batch_size=config.train.batch_size,
             seed=config.train.seed,
-            shard=shard,
         )
 
     def task(self, config: Config) -> Tokens:

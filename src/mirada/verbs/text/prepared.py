@@ -126,7 +126,7 @@ class PreparedText:
 
     # What is learned differs from kind to kind, and with it what a task can do; each kind knows its own.
 
-    def training(self, config: Config, shard: tuple[int, int] = (0, 1)) -> Batches:
+    def training(self, config: Config) -> Batches:
         raise NotImplementedError
 
     def evaluation(self, side: str) -> Iterator[Batch]:

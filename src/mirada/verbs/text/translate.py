@@ -80,7 +80,7 @@ class PreparedPairs(PreparedText):
         super().require_suitable(config)
         require_sacrebleu()
 
-    def training(self, config: Config, shard: tuple[int, int] = (0, 1)) -> PairBatches:
+    def training(self, config: Config) -> PairBatches:
         return PairBatches(
             *self._encoded("train"),
             self.tokeniser,
@@ -88,7 +88,6 @@ class PreparedPairs(PreparedText):
             tokens_per_batch=self.text.tokens_per_batch,
             max_length=self.text.max_length,
             seed=config.train.seed,
-            shard=shard,
         )
 
     def task(self, config: Config) -> Tokens:
