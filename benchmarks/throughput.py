@@ -1,4 +1,4 @@
-"""Where the time of an epoch goes, and our ViT's training step against timm's, in one run: part of `make bench`.
+"""Where the time of an epoch goes, and our ViT's training step against that of others: part of `make bench`.
 
     python benchmarks/throughput.py [profile] [step]      both jobs, or the named one; about 6 minutes
 
@@ -25,9 +25,10 @@ from torch import nn
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks.peers import timm_vit
-from benchmarks.timing import interleave, save, speed_up
+from benchmarks.peers import vits
+from benchmarks.timing import gemm_limit, interleave, save, speed_up
 from mirada import systems
+from mirada.core.flops import count_flops
 
 THREADS = 2
 
@@ -193,7 +194,7 @@ def timed_methods(watch: Stopwatch, *methods: tuple[object, str, str]) -> Iterat
         yield
 
 
-# The training step of a ViT against timm's.
+# The training step of a ViT against those of other libraries.
 
 STEPS: dict[str, tuple[int, int, dict]] = {  # batch, side of the image, arguments
     "32 px, patch 4, dim 192, depth 4, MLP 4, batch 64": (
@@ -211,37 +212,38 @@ STEPS: dict[str, tuple[int, int, dict]] = {  # batch, side of the image, argumen
 }
 
 
-def bench_step(rounds: int) -> dict:
+def bench_step(rounds: int, steps: dict[str, tuple[int, int, dict]] | None = None) -> dict:
     """Forward, loss, backward and fused AdamW of the same ViT: linear patches, class token, learned positions."""
     results = {}
-    print("Training step: ms of wall time; the ratio is timm's time over ours, so more than 1 is faster")
-    for label, (batch, side, arguments) in STEPS.items():
+    limit = gemm_limit(torch.get_num_threads())
+    print(f"Training step: ms of wall time; a ratio is their time over ours. A product reaches {limit:.0f} GFLOP/s.")
+    for label, (batch, side, arguments) in (steps or STEPS).items():
         torch.manual_seed(0)
         images, targets = torch.randn(batch, 3, side, side), torch.randint(10, (batch,))
         ours = systems.create("vit", "Ti/16", image_size=(side, side), in_channels=3, num_classes=10, **arguments)
-        theirs = timm_vit(image_size=side, num_classes=10, **arguments)
-        if theirs is None:
+        theirs = vits(image_size=side, num_classes=10, **arguments)
+        if "timm" not in theirs:
             print("  timm is not installed: run this in .venv-peers (`make bench`)")
             return {}
-        assert num_parameters(ours) == num_parameters(theirs), "not the same shape"
-        models = {"mirada": ours, "timm": theirs}
+        assert num_parameters(ours) == num_parameters(theirs["timm"]), "not the same shape"
+        models = {"mirada": ours, **theirs}
         taken = interleave(
             {name: _step(model, images, targets) for name, model in models.items()}, rounds, clock=time.perf_counter
         )
-        ratio = speed_up(taken["mirada"], taken["timm"])
+        ratios = {name: speed_up(taken["mirada"], taken[name]) for name in theirs}
+        gflops = 3 * count_flops(ours, images) / 1e9 / (taken["mirada"].ms / 1e3)
         results[label] = {
             "ms": {name: timing.ms for name, timing in taken.items()},
-            "faster_than": {"timm": [ratio.median, ratio.low, ratio.high]},
-            "num_parameters": num_parameters(ours),
+            "faster_than": {name: [ratio.median, ratio.low, ratio.high] for name, ratio in ratios.items()},
+            "num_parameters": {name: num_parameters(model) for name, model in models.items()},
+            "gflops": gflops,
+            "of_the_limit": gflops / limit,
             "rounds": rounds,
         }
-        print(
-            f"  {label}: mirada {taken['mirada'].ms:.1f}, timm {taken['timm'].ms:.1f}, ratio {ratio.median:.3f} "
-            f"(quartiles {ratio.low:.3f}–{ratio.high:.3f}): {ratio}",
-            flush=True,
-        )
+        told = ", ".join(f"{name} {ratio}" for name, ratio in ratios.items())
+        print(f"  {label}: {taken['mirada'].ms:.1f} ms, {100 * gflops / limit:.0f} % of a product's rate; {told}")
     print()
-    return results
+    return {"gemm_gflops": limit, "shapes": results} if results else {}
 
 
 def num_parameters(model: nn.Module) -> int:

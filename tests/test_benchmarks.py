@@ -160,20 +160,23 @@ def test_throughput_on_the_page(places):
     results, _ = places
     share = dict.fromkeys((*LEARNING, *OUTSIDE), 0.125)
     found = {"epochs": 5, "num_images": {"train": 8100}, "seconds_per_epoch": 7.25, "share": share}
-    step = {"ms": {"mirada": 100.0, "timm": 103.0}, "num_parameters": 7, "rounds": 31}
+    step = {"ms": {"mirada": 100.0, "timm": 103.0}, "of_the_limit": 0.75, "rounds": 31}
     content = {
         "machine": {"processor": "Abacus", "torch": "2.13"},
         "threads": 2,
         "profile": {"medium-data": {**found, "outside": 0.0312, "evaluation": 0.07}},
         "step": {
-            "a tie": {**step, "faster_than": {"timm": [1.01, 0.98, 1.05]}},
-            "a loss": {**step, "faster_than": {"timm": [0.9, 0.88, 0.92]}},
+            "gemm_gflops": 157.0,
+            "shapes": {
+                "a tie": {**step, "faster_than": {"timm": [1.01, 0.98, 1.05]}},
+                "a loss": {**step, "faster_than": {"timm": [0.9, 0.88, 0.92]}},
+            },
         },
     }
     (results / "throughput.json").write_text(json.dumps(content))
     text = page.page()
     assert "| **outside forward, backward and optimiser** | **3.1 %** |" in text
-    assert "| a tie | 100.0 ms | 103.0 ms | 1.01 (0.98–1.05), tie |" in text
+    assert "| a tie | 100.0 ms | 75 % | 1.01 (0.98–1.05), tie |" in text and "157 GFLOP/s" in text
     assert "0.90 (0.88–0.92), slower |" in text
 
 
