@@ -198,7 +198,8 @@ def step_section() -> str:
         "(linear patches, a class token, learned positions; timm's has the same number of parameters, others a few "
         f"norms or biases more or less), in turns in one process, {results['threads']} threads, wall time, {rounds} "
         "steps each. A ratio is their time over ours: the median of the pairs and their quartiles; beside it the "
-        f"share of what a product of 2048 × 2048 matrices reaches there ({results['step']['gemm_gflops']:.0f} GFLOP/s).\n\n"
+        "share of what a product of 2048 × 2048 matrices reaches there "
+        f"({results['step']['gemm_gflops']:.0f} GFLOP/s).\n\n"
     ) + table(["shape", "ours", "of a product's rate", *(f"than {name}" for name in names)], rows)
 
 
