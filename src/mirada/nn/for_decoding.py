@@ -50,10 +50,10 @@ def prepare_for_decoding(model: nn.Module, precision: str = "float32") -> nn.Mod
     scoring = set(_scoring(prepared))
     for part in list(prepared.modules()):
         for name, child in part.named_children():
-            if type(child) in (nn.Linear, Linear):
+            if isinstance(child, nn.Linear) and type(child) in (nn.Linear, Linear):
                 bias = None if child.bias is None else child.bias.detach()
                 setattr(part, name, make(child.weight.detach(), bias))
-            elif child in scoring:
+            elif isinstance(child, TokenEmbedding) and child in scoring:
                 setattr(part, name, TwoForms(child, make(child.weight.detach(), None)))
     for part in reversed(list(prepared.modules())):  # what is within first
         for name, child in part.named_children():
@@ -122,7 +122,7 @@ def _in_float32(weight_ZD: Tensor, bias_Z: Tensor | None) -> nn.Module:
         return Turned(weight_ZD, bias_Z)
     as_it_is = Linear(weight_ZD.shape[1], weight_ZD.shape[0], bias_Z is not None, device="meta")
     as_it_is.weight = nn.Parameter(weight_ZD, requires_grad=False)
-    as_it_is.bias = None if bias_Z is None else nn.Parameter(bias_Z, requires_grad=False)
+    as_it_is.register_parameter("bias", None if bias_Z is None else nn.Parameter(bias_Z, requires_grad=False))
     return as_it_is
 
 
