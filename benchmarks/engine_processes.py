@@ -5,12 +5,9 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
-import resource
 import statistics
 import subprocess
 import sys
-import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -98,19 +95,26 @@ def in_turns(commands: dict[str, list[str]], repeats: int) -> dict:
     return {"used": medians, "faster_than_timm": ratios}
 
 
+# A process begins with the memory of the one that starts it on its account, so a small one does.
+STARTER = """
+import json, os, sys, time
+started = time.perf_counter()
+nowhere = [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)]
+process = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ, file_actions=nowhere)
+_, status, used = os.wait4(process, 0)
+seconds = time.perf_counter() - started
+print(json.dumps([seconds, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024]))
+sys.exit(os.waitstatus_to_exitcode(status))
+"""
+
+
 def watched(command: list[str]) -> Used:
-    """Run it to its end. The kernel's account of children has what their children used, too."""
-    before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    assert process.stderr is not None
-    said = process.stderr.read()
-    _, status, own = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        sys.exit(f"{' '.join(command)} failed:\n{said.decode(errors='replace')[-2000:]}")
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return Used(time.perf_counter() - started, cpu, own.ru_maxrss / 1024)
+    """Run it to its end."""
+    starter = [sys.executable, "-I", "-S", "-c", STARTER, *command]
+    ended = subprocess.run(starter, capture_output=True, text=True)
+    if ended.returncode:
+        sys.exit(f"{' '.join(command)} failed:\n{ended.stderr[-2000:]}")
+    return Used(*json.loads(ended.stdout))
 
 
 def is_there(name: str) -> bool:

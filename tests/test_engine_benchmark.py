@@ -1,9 +1,12 @@
 """The measurement of engines: that it works where timm is and where it is not, and what the page says of it."""
 
 import json
+import sys
 
+import numpy as np
 import pytest
 from benchmarks import engines, jobs
+from benchmarks.engine_processes import watched
 from benchmarks.page_engines import engines_text
 
 pytest.importorskip("onnxruntime")
@@ -18,12 +21,26 @@ def test_engines_are_tried_out_and_not_done_twice(tmp_path, monkeypatch, capsys)
     assert set(engines.JOBS) < set(kept)
     assert {"torch", "onnx float32", "onnx int8"} <= set(kept["small"]["ms"])
     assert kept["small"]["difference"]["onnx float32"] < 1e-5
-    assert kept["start"]["used"]["mirada predict, exported folder"]["peak_mb"] > 10
+    used = kept["start"]["used"]
+    assert 10 < used["mirada predict, exported folder"]["peak_mb"] < used["mirada predict, run by torch"]["peak_mb"] / 2
     assert kept["files"]["used"]["mirada onnx int8"]["seconds"] > 0
     stamp = file.stat().st_mtime_ns
     engines.main(["--try"])
     assert file.stat().st_mtime_ns == stamp
     assert "| onnx int8 |" in capsys.readouterr().out
+
+
+def test_a_process_is_charged_what_it_uses_itself():
+    ballast = np.ones(100 << 17)  # 100 MB of ours
+    small = watched([sys.executable, "-c", "pass"])
+    large = watched([sys.executable, "-c", f"b'1' * ({ballast.nbytes} // 2)"])
+    assert 1 < small.peak_mb < 50 < large.peak_mb < 100
+    assert 0 < small.cpu_seconds and small.seconds > 0
+
+
+def test_a_process_that_fails_ends_the_measurement():
+    with pytest.raises(SystemExit, match="no such thing"):
+        watched([sys.executable, "-c", "raise ValueError('no such thing')"])
 
 
 def test_a_job_that_is_not_there_is_told(capsys):
