@@ -70,8 +70,8 @@ def _what_is_left(folder: RunFolder, error: Lost) -> str:
     step = load_header(part.state)["step"] if part.state.exists() else 0
     return (
         f"{folder.path}: one of the {started().count} processes that train it ended or cannot be reached "
-        f"({error.reason}). Up to step {step} {word} is saved: `torchrun … -m mirada resume {folder.path}` goes on from there, with any "
-        "number of processes."
+        f"({error.reason}). Up to step {step} {word} is saved: `torchrun … -m mirada resume {folder.path}` goes on "
+        "from there, with any number of processes."
     )
 
 
