@@ -2,14 +2,8 @@
 
 Torch's threads wait for each other hundreds of times in one forward pass, and libgomp lets them spin for milliseconds
 before they sleep. On a quiet machine that is the fastest way. Where a neighbour has taken a core, the one that spins
-keeps it from the one that is waited for. On two cores (ViT of dim 192 and 12 layers, 32 px, `benchmarks/busy.py`), in
-ms, with 0, 1 and 2 busy neighbours:
-
-    one image, 2 threads that spin      15    36    1000
-    one image, 2 threads that sleep     24    21      30
-    one image, 1 thread                 17    18      24
-    a step of 32 images, spinning      205   710     680
-    a step of 32 images, sleeping      285   370     390
+keeps it from the one that is waited for: one image then takes many times as long as by a single thread, and a training
+step about twice as long as with threads that sleep (`benchmarks/busy.py` measures both).
 
 So small work has one thread, and where the machine is busy, or may become so unseen (a server), threads sleep. That is
 decided before torch is imported, as libgomp reads it once; what the user has set stays.
