@@ -90,7 +90,20 @@ def verdict(groups: list[Group]) -> str:
         return text + ", which costs more."
     if DEFAULT == best:
         return text + "."
-    return text + f": {_values(groups, DEFAULT)}; {_differences(groups, DEFAULT, best)} to the best."
+    text += f": {_values(groups, DEFAULT)}; {_differences(groups, DEFAULT, best)} to the best"
+    if not _is_behind(groups, DEFAULT, best):
+        text += (
+            f", a tie; the energy inside the object is {_values(groups, DEFAULT, 'energy')}, of the other "
+            f"{_values(groups, best, 'energy')}, and the mean IoU {_values(groups, DEFAULT, 'mean_iou')}, of the other "
+            f"{_values(groups, best, 'mean_iou')}"
+        )
+    return text + "."
+
+
+def _is_behind(groups: list[Group], one: str, other: str) -> bool:
+    """Clearly, on one of the models at least: the interval of the difference lies below zero."""
+    found = [group.difference(one, other, "precision") for group in groups]
+    return any(each is None or each.high is None or each.high < 0 for each in found)
 
 
 def faults(groups: list[Group]) -> str:
