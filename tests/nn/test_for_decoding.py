@@ -8,10 +8,11 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from mirada.core import Cache
+from mirada.core import Attend, Cache, record
 from mirada.errors import MiradaError
 from mirada.nn import for_decoding
 from mirada.nn.for_decoding import JoinedHeads, Rounded, Turned, TwoForms, prepare_for_decoding
+from mirada.nn.lean import LeanAttention
 from mirada.systems import create
 from mirada.tasks.sampling import sample
 from mirada.tasks.search import beam_search
@@ -182,3 +183,38 @@ def test_what_cannot_be_is_refused(monkeypatch):
     monkeypatch.setattr(torch.backends, "quantized", SimpleNamespace(supported_engines=[]))
     with pytest.raises(MiradaError, match="no 8-bit products for this processor; use precision=float32"):
         prepare_for_decoding(model, "int8")
+
+
+def test_a_step_after_others_needs_no_places_and_can_be_recorded(monkeypatch):
+    """One token sees all in the cache; several at once, and those that are watched, are told where they stand."""
+    model = shaken("gpt", position="sinusoidal", max_length=32)
+    prepared = prepare_for_decoding(model)
+    steps, quick = [], Attend.to_all
+    monkeypatch.setattr(Attend, "to_all", lambda *args: steps.append(args[2].shape[-2]) or quick(*args))
+    with torch.inference_mode():
+        wanted, state, token_BN = model(texts()), prepared.begin(), texts()
+        found = [prepared.next_logits(token_BN[:, n : n + 1], state) for n in range(3)]
+        found.append(prepared.next_logits(token_BN[:, 3:6], state))
+        with record(prepared) as maps:
+            found += [prepared.next_logits(token_BN[:, 6:7], state)]
+        found += [prepared.next_logits(token_BN[:, n : n + 1], state) for n in range(7, 9)]
+        found.append(prepared.next_logits(token_BN[:, 9:], state))
+    torch.testing.assert_close(torch.cat(found, dim=1), wanted, **CLOSE)
+    assert steps == [1, 1, 2, 2, 3, 3, 8, 8, 9, 9]  # of both layers
+    assert [(each.queries.index_N.tolist(), len(each.keys)) for each in maps.in_order] == [([6], 7)] * 2
+
+
+def test_positions_within_attention_keep_the_whole_layer():
+    for arguments in ({"position": "rotary"}, {"position": "shaw"}, {"neighbours": "window:3"}):
+        names = kinds_of(prepare_for_decoding(shaken("transformer", **arguments)), LeanAttention)
+        assert len(names) == 2 and all(".cross." in name for name in names)
+
+
+def test_a_memory_with_padding_is_seen_as_ever():
+    model, source_BM = shaken("transformer"), texts()
+    source_BM[1, 7:] = model.pad
+    prepared = prepare_for_decoding(model)
+    for one, other in zip(
+        *(beam_search(each, source_BM, start=START, end=END) for each in (prepared, model)), strict=True
+    ):
+        assert [each.tokens for each in one] == [each.tokens for each in other]

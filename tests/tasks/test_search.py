@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from mirada.errors import MiradaError
 from mirada.systems import card, create
+from mirada.tasks.candidates import highest_of
 from mirada.tasks.length_penalty import LengthPenalty
 from mirada.tasks.search import LONGER_THAN_SOURCE, Hypothesis, beam_search, greedy
 from tests.tasks.tabled import END, PAD, START, Tabled, all_texts, log_probability, padded, scattered
@@ -344,3 +345,13 @@ def test_length_penalties_by_hand():
     assert LengthPenalty("length", -1.0).best_score(-6.0, 2, 5) == -12.0
     with pytest.raises(MiradaError, match="alpha=nan"):
         LengthPenalty("gnmt", math.nan)
+
+
+@pytest.mark.parametrize("num_tokens", [8, 255, 1280, 1301, 3000])
+@pytest.mark.parametrize("count", [1, 4])
+def test_the_highest_of_many_are_those_of_a_whole_search(num_tokens, count):
+    value_RT = torch.randn(5, num_tokens, generator=torch.Generator().manual_seed(0))
+    value_RT[1, :-7] = -torch.inf
+    value_RT[2] = value_RT[2].sort().values  # all within one block, or in the rest
+    found, wanted = highest_of(value_RT, count), value_RT.topk(count)
+    assert torch.equal(found[0], wanted.values) and torch.equal(found[1], wanted.indices)

@@ -16,12 +16,13 @@ from mirada.core import kernels
 from mirada.core.cache import Cache
 from mirada.core.heads import Concatenated
 from mirada.core.kernels.call import Call
-from mirada.core.neighbours import Neighbours, full
+from mirada.core.kernels.fused import see_all
+from mirada.core.neighbours import Neighbours, causal, full
 from mirada.core.places import Places, line
 from mirada.core.position.relative import Relative
 from mirada.core.position.rotary import Rotary
 from mirada.core.scoped import Scoped
-from mirada.core.score import ScaledDot, Score
+from mirada.core.score import DotScore, ScaledDot, Score
 from mirada.errors import MiradaError
 
 # What computes the calls of some layers instead of the kernels: `record` puts its own here, for its thread only, as
@@ -82,6 +83,25 @@ class Attend(nn.Module):
         )
         return stand_ins.get().get(self, kernels.run)(call)
 
+    @property
+    def is_plain(self) -> bool:
+        """Nothing but dot products with all keys, or with all up to the query's own."""
+        is_dot = isinstance(self.score, DotScore) and self.position is None and self.mix is None
+        return is_dot and self.neighbours in (full(), causal())
+
+    @property
+    def is_watched(self) -> bool:
+        """Somebody else computes its calls, and may ask where the tokens stand."""
+        return self in stand_ins.get()
+
+    def to_all(self, q_BHNK: Tensor, k_BHMK: Tensor, v_BHMV: Tensor, valid_BM: Tensor | None = None) -> Tensor:
+        """`forward` of a plain layer, in use, whose queries see all keys: a step of decoding, without questions."""
+        assert isinstance(self.score, DotScore)
+        _check_padding(valid_BM, k_BHMK)
+        if k_BHMK.shape[1] != q_BHNK.shape[1]:
+            k_BHMK, v_BHMV = (_for_every_head(x, q_BHNK.shape[1]) for x in (k_BHMK, v_BHMV))
+        return see_all(q_BHNK, k_BHMK, v_BHMV, self.score, valid_BM)
+
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Attend:
         # What `.to(device)` does to parameters; a rule is no module, but may hold edges or a mask.
         self.neighbours = self.neighbours.apply(fn)
@@ -93,8 +113,10 @@ class Attend(nn.Module):
 
 def _check_padding(valid_BM: Tensor | None, k_BHMK: Tensor) -> None:
     """Other shapes and types would be broadcast, or added to the logits, without a word."""
+    if valid_BM is None:
+        return
     wanted = (k_BHMK.shape[0], k_BHMK.shape[2])
-    if valid_BM is not None and (valid_BM.shape != wanted or valid_BM.dtype != torch.bool):
+    if valid_BM.shape != wanted or valid_BM.dtype != torch.bool:
         raise MiradaError(
             f"valid_BM is {tuple(valid_BM.shape)} of {valid_BM.dtype}: must be {wanted} of booleans, one for every key "
             "(those in the cache too), True for real tokens"

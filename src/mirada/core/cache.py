@@ -10,7 +10,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from mirada.core.places import Places
+from mirada.core.places import Places, line
 
 
 class Cache:
@@ -28,11 +28,22 @@ class Cache:
 
     def append(self, layer: nn.Module, k_BHMK: Tensor, v_BHMV: Tensor) -> tuple[Tensor, Tensor]:
         """Add the new tokens of a layer; gives all keys and values so far."""
-        return self._seen.setdefault(layer, _Growing()).append(k_BHMK, v_BHMV)
+        if layer not in self._seen:
+            self._seen[layer] = _Growing()
+        return self._seen[layer].append(k_BHMK, v_BHMV)
+
+    def continues(self, layer: nn.Module, places: Places | None) -> bool:
+        """Its tokens stand one after the other from 0 on, and the one at `places`, if they are given, is the next."""
+        seen = self._places.get(layer)
+        if seen is not None and not (seen.is_stretch and seen.is_whole):
+            return False
+        return places is None or (places.is_stretch and places.size == (self.length(layer) + 1,))
 
     def place(self, layer: nn.Module, places: Places) -> Places:
-        """Add the places of the new tokens of a layer; gives those of all so far."""
-        seen = self._places.get(layer)
+        """Add the places of the new tokens of a layer, which are appended; gives those of all so far."""
+        seen, length = self._places.get(layer), self.length(layer) - len(places)
+        if length and (seen is None or len(seen) != length):
+            seen = line(length, device=places.index_N.device)  # the last of a line may be appended without a place
         self._places[layer] = places if seen is None else self._followed(seen, places)
         return self._places[layer]
 

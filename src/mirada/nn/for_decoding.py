@@ -15,7 +15,6 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -25,8 +24,7 @@ from mirada.core.linear import Linear
 from mirada.errors import MiradaError
 from mirada.nn.decoder import DecoderLayer
 from mirada.nn.embedding import TokenEmbedding, TokenMatrices
-from mirada.nn.mlp import MLP
-from mirada.nn.residual import PostNorm, PreNorm
+from mirada.nn.lean import LEAN, Called, can_be_lean
 
 PRECISIONS = ("float32", "int8")
 MIN_WEIGHTS = 2**16  # of a matrix in int8; a smaller one is read before its input is rounded
@@ -57,15 +55,9 @@ def prepare_for_decoding(model: nn.Module, precision: str = "float32") -> nn.Mod
                 setattr(part, name, TwoForms(child, make(child.weight.detach(), None)))
     for part in reversed(list(prepared.modules())):  # what is within first
         for name, child in part.named_children():
-            if type(child) in LEAN and not _acts_in_use(child):
+            if can_be_lean(child):
                 setattr(part, name, LEAN[type(child)](child))
     return prepared
-
-
-def _acts_in_use(part: nn.Module) -> bool:
-    """What is left out of it changes more than its training."""
-    left_out = part.dropout if isinstance(part, MLP) else part.branch
-    return not isinstance(left_out, nn.Dropout | nn.Identity)
 
 
 def _require_int8(model: nn.Module) -> None:
@@ -74,13 +66,6 @@ def _require_int8(model: nn.Module) -> None:
         raise MiradaError(f"precision=int8 runs on the CPU, and the model is on {elsewhere.pop()}: use the device cpu")
     if not torch.backends.quantized.supported_engines or not hasattr(torch, "quantize_per_channel"):
         raise MiradaError("precision=int8: torch has no 8-bit products for this processor; use precision=float32")
-
-
-class Called(nn.Module):
-    """Called without looking for hooks, which takes as long as a small product."""
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.forward(*args, **kwargs)
 
 
 class Turned(Called):
@@ -169,42 +154,6 @@ class TwoForms(nn.Module):
 
     def unembed(self, h_BND: Tensor) -> Tensor:
         return self.output(h_BND)
-
-
-class LeanPreNorm(Called):
-    """y = x + inner(norm(x))"""
-
-    def __init__(self, whole: PreNorm) -> None:
-        super().__init__()
-        self.inner, self.norm = whole.inner, whole.norm
-
-    def forward(self, x_BND: Tensor, *others: Any, **context: Any) -> Tensor:
-        return x_BND + self.inner(self.norm(x_BND), *others, **context)
-
-
-class LeanPostNorm(LeanPreNorm):
-    """y = norm(x + inner(x))"""
-
-    def forward(self, x_BND: Tensor, *others: Any, **context: Any) -> Tensor:
-        return self.norm(x_BND + self.inner(x_BND, *others, **context))
-
-
-class LeanMLP(Called):
-    """y = W_2 g(W_1 x + b_1) + b_2"""
-
-    def __init__(self, whole: MLP) -> None:
-        super().__init__()
-        self.expand, self.activation, self.contract = whole.expand, whole.activation, whole.contract
-
-    def forward(self, x_BND: Tensor) -> Tensor:
-        return self.contract(self.activation(self.expand(x_BND)))
-
-
-LEAN: dict[type[nn.Module], Callable[[Any], nn.Module]] = {
-    PreNorm: LeanPreNorm,
-    PostNorm: LeanPostNorm,
-    MLP: LeanMLP,
-}
 
 
 def _among_each_other(model: nn.Module) -> Iterator[Attention]:

@@ -4,7 +4,7 @@
 
 Nothing is shared out anew among the allowed ones, so that a text scores what teacher forcing gives it.
 
-Shape letters: R rows, N tokens written so far, T tokens of the vocabulary, C candidates.
+Shape letters: R rows, N tokens written so far, T tokens of the vocabulary, C candidates, X tokens looked at closely.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import torch
 from torch import Tensor
 
 from mirada.errors import MiradaError
+
+BLOCK = 64  # tokens, of which first only the highest value is looked at
 
 BROKEN = (
     "the model's scores of the next token are not numbers: its weights are broken; take an earlier checkpoint, or "
@@ -78,8 +80,9 @@ def likeliest(logits_RT: Tensor, written_RN: Tensor, rules: Forbidden, count: in
     allowed_RT = rules.applied(logits_RT, written_RN)
     token_RC = top(allowed_RT, count)
     logit_RC = allowed_RT.gather(1, token_RC)
-    stuck_R = (logit_RC == -torch.inf).all(1)
-    token_RC[stuck_R, 0], logit_RC[stuck_R, 0] = rules.end, logits_RT[stuck_R, rules.end]
+    stuck_R = logit_RC.amax(1) == -torch.inf
+    if bool(stuck_R.any()):
+        token_RC[stuck_R, 0], logit_RC[stuck_R, 0] = rules.end, logits_RT[stuck_R, rules.end]
     log_RC = logit_RC.double() - norm_R1.double()
     return log_RC.masked_fill(logit_RC == -torch.inf, -torch.inf), token_RC
 
@@ -88,7 +91,24 @@ def top(value_RT: Tensor, count: int) -> Tensor:
     """(R, C) where the `count` highest values of every row are, from left to right; of equals, those further left."""
     if count >= value_RT.shape[1]:
         return torch.arange(value_RT.shape[1], device=value_RT.device).repeat(len(value_RT), 1)
-    highest, index = value_RT.topk(count + 1)
+    highest, index = highest_of(value_RT, count + 1)
     if bool(((highest[:, -2] == highest[:, -1]) & highest[:, -1].isfinite()).any()):
         index = value_RT.sort(descending=True, stable=True).indices  # topk does not say which of equals it takes
     return index[:, :count].sort().values
+
+
+def highest_of(value_RT: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """The `count` highest values of every row and where they are, as `topk` says it, several times as fast.
+
+    They are in the `count` blocks whose highest values are the highest, or in the rest that fills no block.
+    """
+    num_blocks = value_RT.shape[1] // BLOCK
+    if num_blocks < 4 * count:
+        return value_RT.topk(count)
+    whole = num_blocks * BLOCK
+    block_RC = value_RT[:, :whole].unflatten(1, (num_blocks, BLOCK)).amax(2).topk(count, sorted=False).indices
+    token_RX = (BLOCK * block_RC[..., None] + torch.arange(BLOCK, device=block_RC.device)).flatten(1)
+    rest_X = torch.arange(whole, value_RT.shape[1], device=block_RC.device)
+    token_RX = torch.cat([token_RX, rest_X.expand(len(token_RX), -1)], dim=1)
+    highest, index = value_RT.gather(1, token_RX).topk(count)
+    return highest, token_RX.gather(1, index)

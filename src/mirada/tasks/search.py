@@ -4,14 +4,16 @@
 
 A length is a number of tokens with the end token. A sentence's result depends on nothing else in its batch.
 
-Shape letters: B sentences, S those still searched, W their beams, R = S·W rows, M tokens of the source, N tokens read
-or written, T tokens of the vocabulary, C candidates of a row, X those of a sentence.
+Shape letters: B sentences, R rows, one for every beam of those still searched, M tokens of the source, N tokens read
+or written, T tokens of the vocabulary, C candidates of a row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any, Protocol
 
 import torch
@@ -23,6 +25,8 @@ from mirada.tasks.candidates import Forbidden, likeliest
 from mirada.tasks.length_penalty import LengthPenalty
 
 LONGER_THAN_SOURCE = 50  # tokens, Vaswani 2017, section 6.1
+
+Candidate = tuple[float, int, int]  # log-probability of a longer text, the row it goes on from, its last token
 
 
 class PairModel(Protocol):
@@ -97,39 +101,57 @@ def beam_search(
     searched = sentences
     state = model.begin(source_BM)
     # One beam at the first step, where all would be equal.
-    total_SW = torch.zeros(len(source_BM), 1, dtype=torch.float64, device=source_BM.device)
+    totals = [[0.0] for _ in sentences]
     unread_R1 = torch.full((len(source_BM), 1), start, device=source_BM.device)
     written_RN = unread_R1[:, :0]
     while searched:
         logits_RT = model.next_logits(unread_R1, state)[:, -1]
         # Of twice as many candidates as beams at most half end, so enough go on.
         log_RC, token_RC = likeliest(logits_RT, written_RN, rules, 2 * beam)
-        (S, W), C = total_SW.shape, token_RC.shape[1]
-        total_SX = (total_SW[..., None] + log_RC.unflatten(0, (S, W))).flatten(1)
-        total_SX, order_SX = (sorted_SX[:, : 2 * beam] for sorted_SX in total_SX.sort(descending=True, stable=True))
-        token_SX = token_RC.reshape(S, -1).gather(1, order_SX)
-        row_SX = order_SX // C + W * torch.arange(S, device=order_SX.device)[:, None]
+        steps = _steps(totals, log_RC.tolist(), token_RC.tolist(), 2 * beam)
+        length, going_on = written_RN.shape[1] + 1, []
+        for sentence, candidates in zip(searched, steps, strict=True):
+            for total, row, token in candidates[:beam]:
+                if token == end and total > -math.inf:
+                    sentence.keep(written_RN[row].tolist(), total)
+            open_ones = [(-math.inf if token == end else total, row, token) for total, row, token in candidates]
+            beams = _sorted(open_ones)[:beam]
+            if not sentence.is_decided(length, beams[0][0]):
+                going_on.append((sentence, beams))
+            elif not sentence.kept:
+                texts = [[*written_RN[row].tolist(), token] for _, row, token in beams[:n_best]]
+                sentence.cut_off(texts, [total for total, _, _ in beams[:n_best]])
 
-        ends_SX = token_SX == end
-        for s, x in (ends_SX & total_SX.isfinite())[:, :beam].nonzero().tolist():
-            searched[s].keep(written_RN[row_SX[s, x]].tolist(), total_SX[s, x].item())
-        total_SX, order_SX = total_SX.masked_fill(ends_SX, -torch.inf).sort(descending=True, stable=True)
-        total_SW, going_on_SW = total_SX[:, :beam], order_SX[:, :beam]
-        token_SW, row_SW = token_SX.gather(1, going_on_SW), row_SX.gather(1, going_on_SW)
-
-        length, undecided = written_RN.shape[1] + 1, []
-        for s, best in enumerate(total_SW[:, 0].tolist()):
-            if not searched[s].is_decided(length, best):
-                undecided.append(s)
-            elif not searched[s].kept:
-                texts = torch.cat([written_RN[row_SW[s]], token_SW[s, :, None]], dim=1)
-                searched[s].cut_off(texts[:n_best].tolist(), total_SW[s, :n_best].tolist())
-        searched, total_SW = [searched[s] for s in undecided], total_SW[undecided]
-        row_R, unread_R1 = row_SW[undecided].flatten(), token_SW[undecided].reshape(-1, 1)
-        if searched and not torch.equal(row_R, torch.arange(S * W, device=row_R.device)):
+        searched = [sentence for sentence, _ in going_on]
+        totals = [[total for total, _, _ in beams] for _, beams in going_on]
+        rows = [row for _, beams in going_on for _, row, _ in beams]
+        if searched and rows != list(range(len(written_RN))):
+            row_R = torch.tensor(rows, device=written_RN.device)
             state.reorder(row_R)
-        written_RN = torch.cat([written_RN[row_R], unread_R1], dim=1)
+            written_RN = written_RN.index_select(0, row_R)
+        if searched:
+            unread_R1 = written_RN.new_tensor([[token] for _, beams in going_on for _, _, token in beams])
+            written_RN = torch.cat([written_RN, unread_R1], dim=1)
     return [sentence.kept for sentence in sentences]
+
+
+def _steps(
+    totals: list[list[float]], log_RC: list[list[float]], token_RC: list[list[int]], count: int
+) -> Iterator[list[Candidate]]:
+    """For every sentence the `count` best texts that are one token longer than its beams, best first."""
+    row = 0
+    # There are few of them: numbers in lists are compared sooner than the first of a dozen tensor operations starts.
+    for beams in totals:
+        found = []
+        for before in beams:
+            found += [(before + log, row, token) for log, token in zip(log_RC[row], token_RC[row], strict=True)]
+            row += 1
+        yield _sorted(found)[:count]
+
+
+def _sorted(candidates: list[Candidate]) -> list[Candidate]:
+    """Best first; equals stay as they are."""
+    return sorted(candidates, key=itemgetter(0), reverse=True)
 
 
 @dataclass

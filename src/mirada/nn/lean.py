@@ -1,0 +1,115 @@
+"""Parts of a model with all left out that only training needs: around a small product, it takes as long as that.
+
+Shape letters: B batch, N tokens, M keys, H heads, K head dim, D model dim.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from mirada.core import Attention, Cache, Places, full
+from mirada.nn.mlp import MLP
+from mirada.nn.residual import PostNorm, PreNorm
+
+
+def can_be_lean(part: nn.Module) -> bool:
+    """There is a lean form, and what that leaves out acts in training only."""
+    if isinstance(part, PreNorm | PostNorm | MLP):
+        left_out = part.dropout if isinstance(part, MLP) else part.branch
+        return type(part) in LEAN and isinstance(left_out, nn.Dropout | nn.Identity)
+    if type(part) is Attention:
+        return part.rotary is None and part.attend.is_plain
+    return type(part) in LEAN
+
+
+class Called(nn.Module):
+    """Called without looking for hooks, which takes as long as a small product."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.forward(*args, **kwargs)
+
+
+class LeanPreNorm(Called):
+    """y = x + inner(norm(x))"""
+
+    def __init__(self, whole: PreNorm) -> None:
+        super().__init__()
+        self.inner, self.norm = whole.inner, whole.norm
+
+    def forward(self, x_BND: Tensor, *others: Any, **context: Any) -> Tensor:
+        return x_BND + self.inner(self.norm(x_BND), *others, **context)
+
+
+class LeanPostNorm(LeanPreNorm):
+    """y = norm(x + inner(x))"""
+
+    def forward(self, x_BND: Tensor, *others: Any, **context: Any) -> Tensor:
+        return self.norm(x_BND + self.inner(x_BND, *others, **context))
+
+
+class LeanMLP(Called):
+    """y = W_2 g(W_1 x + b_1) + b_2"""
+
+    def __init__(self, whole: MLP) -> None:
+        super().__init__()
+        self.expand, self.activation, self.contract = whole.expand, whole.activation, whole.contract
+
+    def forward(self, x_BND: Tensor) -> Tensor:
+        return self.contract(self.activation(self.expand(x_BND)))
+
+
+class LeanNorm(Called):
+    """y = γ (x − mean) / std + β"""
+
+    def __init__(self, whole: nn.LayerNorm) -> None:
+        super().__init__()
+        self.shape, self.eps = whole.normalized_shape, whole.eps
+        self.weight, self.bias = whole.weight, whole.bias
+
+    def forward(self, x_BND: Tensor) -> Tensor:
+        return torch.layer_norm(x_BND, self.shape, self.weight, self.bias, self.eps)
+
+
+class LeanAttention(Called, Attention):
+    """As Attention, whose next token after those in the cache needs no place to see all of them."""
+
+    def __init__(self, whole: Attention) -> None:
+        nn.Module.__init__(self)
+        self.heads, self.rotary, self.attend = whole.heads, whole.rotary, whole.attend
+
+    def forward(
+        self,
+        x_BND: Tensor,
+        memory_BMD: Tensor | None = None,
+        *,
+        valid_BM: Tensor | None = None,
+        places: Places | None = None,
+        cache: Cache | None = None,
+        **others: Any,
+    ) -> Tensor:
+        if cache is None or x_BND.shape[1] != 1 or not self._sees_all(memory_BMD, places, cache, others):
+            return super().forward(x_BND, memory_BMD, valid_BM=valid_BM, places=places, cache=cache, **others)
+        if memory_BMD is None:
+            q_BHNK, k_BHMK, v_BHMK = self.heads.project(x_BND)
+            k_BHMK, v_BHMK = cache.append(self, k_BHMK, v_BHMK)
+        else:
+            q_BHNK, k_BHMK, v_BHMK = self._memory_keys(x_BND, memory_BMD, None, None, cache)
+        return self.heads.join(self.attend.to_all(q_BHNK, k_BHMK, v_BHMK, valid_BM))
+
+    def _sees_all(self, memory_BMD: Tensor | None, places: Places | None, cache: Cache, others: dict[str, Any]) -> bool:
+        if others.get("neighbours") is not None or self.attend.is_watched:
+            return False
+        return cache.continues(self, places) if memory_BMD is None else self.attend.neighbours == full()
+
+
+LEAN: dict[type[nn.Module], Callable[[Any], nn.Module]] = {
+    PreNorm: LeanPreNorm,
+    PostNorm: LeanPostNorm,
+    MLP: LeanMLP,
+    nn.LayerNorm: LeanNorm,
+    Attention: LeanAttention,
+}
