@@ -26,7 +26,7 @@ def _one_image(results: dict) -> str:
         text += (
             f"One image at a time, {title} ({shape['image_size']} px, patch {shape['patch_size']}, dim {shape['dim']}, "
             f"depth {shape['depth']}, {found['num_parameters']:,} parameters), in turns in one process, wall time, "
-            f"{found['rounds']} rounds; the weights are random, so int8's difference says little of a trained model:\n\n"
+            f"{found['rounds']} rounds; the weights are random, so int8's difference says little of trained ones:\n\n"
         )
         rows = [
             [
@@ -58,8 +58,8 @@ def _files(results: dict) -> str:
     return (
         (
             f"{found['num_files']:,} JPEG files of {found['size']} px, decoding included, by `mirada predict RUN FILES "
-            f"-o answers.csv` (`vit`, patch {shape['patch_size']}, dim {shape['dim']}, depth {shape['depth']}) and a script of "
-            "timm with a DataLoader of 2 workers, alternating processes from start to end:\n\n"
+            f"-o answers.csv` (`vit`, patch {shape['patch_size']}, dim {shape['dim']}, depth {shape['depth']}) and a "
+            "script of timm with a DataLoader of 2 workers, alternating processes from start to end:\n\n"
         )
         + _table(["", "time", "files per second", "CPU time", "faster than timm"], rows)
         + "\n"

@@ -15,8 +15,8 @@ MODULES = {path.relative_to(PACKAGE).as_posix(): path for path in sorted(PACKAGE
 
 # A module imports from its own layer and the layers before it. "mirada" is the package's __init__: the public verbs.
 LAYERS = (
-    *("errors", "machine", "core", "nn", "systems", "weights", "data", "tasks", "train", "explain", "report", "compare"),
-    *("config", "verbs", "mirada", "serve", "studio", "cli", "__main__"),
+    *("errors", "machine", "core", "nn", "systems", "weights", "data", "tasks", "train", "explain", "report"),
+    *("compare", "config", "verbs", "mirada", "serve", "studio", "cli", "__main__"),
 )
 # Besides the standard library; layers not listed here may import any dependency.
 MAY_IMPORT = {"errors": (), "core": ("torch",)}
