@@ -230,7 +230,7 @@ def test_beams_that_change_places_within_their_sentence_share_its_memory():
     layer = make(neighbours=full())
     x, memory = torch.randn(4, 1, D, dtype=torch.float64), torch.randn(B, M, D, dtype=torch.float64)
     cache, sentence = Cache(), torch.arange(B)
-    storages = []
+    storages, rows = [], []
     with torch.no_grad():
         layer(x[:B], memory, cache=cache)
         for index in ([0, 0, 1, 1], [1, 0, 3, 3], [0, 0, 3, 2], [2, 2, 0, 1], [1, 1, 2, 3], [2, 3]):
@@ -238,9 +238,12 @@ def test_beams_that_change_places_within_their_sentence_share_its_memory():
             sentence = sentence[index]
             here = x[: len(sentence)]
             torch.testing.assert_close(layer(here, memory[sentence], cache=cache), layer(here, memory[sentence]))
-            storages.append(cache.memory(layer, lambda: pytest.fail("projected again"))[0].data_ptr())
+            keys = cache.memory(layer, lambda: pytest.fail("projected again"))[0]
+            storages.append(keys.data_ptr())
+            rows.append(len(keys))
     assert storages[0] == storages[1] == storages[2] and storages[3] == storages[4]
     assert len({storages[0], storages[3], storages[5]}) == 3
+    assert rows == [2, 2, 2, 2, 2, 1]  # one for each sentence, whatever its beams
 
 
 def test_a_copy_of_a_cache_reorders_its_memory_by_itself():

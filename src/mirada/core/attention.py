@@ -170,6 +170,8 @@ class Attention(nn.Module):
             if cache is not None and places is None and self._knows_places(neighbours):
                 raise MiradaError("cross-attention with a cache needs `places` here: the cache counts no queries")
             q, k, v = self._memory_keys(x_BND, memory_BMD, places, memory_places, cache)
+            if len(k) != len(q):
+                k, v = (each.repeat_interleave(len(q) // len(k), 0) for each in (k, v))
         out = self.attend(q, k, v, valid_BM=valid_BM, queries=places, keys=memory_places, neighbours=neighbours)
         return self.heads.join(out)
 

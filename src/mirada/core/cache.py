@@ -19,7 +19,7 @@ class Cache:
     def __init__(self) -> None:
         self._seen: dict[nn.Module, _Growing] = {}
         self._memory: dict[nn.Module, tuple[Tensor, Tensor]] = {}
-        self._source_B: Tensor | None = None  # the row that was projected to the memory of each row
+        self._source_B: Tensor | None = None  # the row of the memory that each row looks at
         self._places: dict[nn.Module, Places] = {}
         self._joined: tuple[Places, Places, Places] | None = None  # those seen, those that follow, both
 
@@ -54,7 +54,10 @@ class Cache:
         return self._joined[2]
 
     def memory(self, layer: nn.Module, project: Callable[[], tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
-        """Keys and values of an unchanging memory, projected at the first step only."""
+        """Keys and values of an unchanging memory, projected at the first step only.
+
+        Where each has the same number of beams, one after the other, these have one row together.
+        """
         if layer not in self._memory:
             self._memory[layer] = project()
         return self._memory[layer]
@@ -86,9 +89,15 @@ class Cache:
             num_rows = len(next(iter(self._memory.values()))[0])
             self._source_B = torch.arange(num_rows, device=batch_index_B.device)
         before_B, self._source_B = self._source_B, self._source_B.index_select(0, batch_index_B)
-        if not torch.equal(self._source_B, before_B):
-            for layer, (k, v) in self._memory.items():
-                self._memory[layer] = (k.index_select(0, batch_index_B), v.index_select(0, batch_index_B))
+        if torch.equal(self._source_B, before_B):
+            return
+        kept_S, beams_S = self._source_B.unique_consecutive(return_counts=True)
+        num_beams = len(batch_index_B) // max(1, len(kept_S))
+        if not bool((beams_S == num_beams).all()):
+            kept_S, num_beams = self._source_B, 1
+        for layer, (k, v) in self._memory.items():
+            self._memory[layer] = (k.index_select(0, kept_S), v.index_select(0, kept_S))
+        self._source_B = torch.arange(len(kept_S), device=kept_S.device).repeat_interleave(num_beams)
 
 
 class _Growing:

@@ -1,6 +1,6 @@
 """Parts of a model with all left out that only training needs: around a small product, it takes as long as that.
 
-Shape letters: B batch, N tokens, M keys, H heads, K head dim, D model dim.
+Shape letters: B batch, N tokens, M keys, H heads, K head dim, D model dim, S sentences, W their beams, R = S·W rows.
 """
 
 from __future__ import annotations
@@ -98,7 +98,17 @@ class LeanAttention(Called, Attention):
             k_BHMK, v_BHMK = cache.append(self, k_BHMK, v_BHMK)
         else:
             q_BHNK, k_BHMK, v_BHMK = self._memory_keys(x_BND, memory_BMD, None, None, cache)
+            if len(q_BHNK) != len(k_BHMK):
+                return self._beams(q_BHNK, k_BHMK, v_BHMK, valid_BM)
         return self.heads.join(self.attend.to_all(q_BHNK, k_BHMK, v_BHMK, valid_BM))
+
+    def _beams(self, q_RH1K: Tensor, k_SHMK: Tensor, v_SHMK: Tensor, valid_RM: Tensor | None) -> Tensor:
+        """The beams of a sentence are so many queries to its memory, which is read once."""
+        num_beams = len(q_RH1K) // len(k_SHMK)
+        q_SHWK = q_RH1K.squeeze(2).unflatten(0, (-1, num_beams)).transpose(1, 2)
+        valid_SM = None if valid_RM is None else valid_RM[::num_beams]
+        out_SHWK = self.attend.to_all(q_SHWK, k_SHMK, v_SHMK, valid_SM)
+        return self.heads.join(out_SHWK.transpose(1, 2).flatten(0, 1).unsqueeze(2))
 
     def _sees_all(self, memory_BMD: Tensor | None, places: Places | None, cache: Cache, others: dict[str, Any]) -> bool:
         if others.get("neighbours") is not None or self.attend.is_watched:
