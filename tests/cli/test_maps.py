@@ -45,6 +45,7 @@ def test_train_ends_with_schemes_and_models_side_by_side(mirada, country):
     assert "80 % intervals held" in trained.stdout
 
 
+@pytest.mark.long
 def test_map_names_its_files_and_says_what_to_know(mirada, country):
     made = mirada("map", plots_run.run(), "country.tif", "soil.tif", "-o", "richness.tif", "--workers", 1)
     assert made.exit_code == 0, made.stderr

@@ -247,6 +247,7 @@ def test_signal_stops_with_its_code_and_the_way_on(photos, tmp_path, number):
     assert "mirada resume" in errors and "Traceback" not in errors
 
 
+@pytest.mark.long
 def test_a_graph_goes_through_the_verbs(mirada, no_report, empty_folder):
     make_graph(empty_folder / "friends")
     checked = mirada("check", "friends")

@@ -76,9 +76,10 @@ def numbers(folder: RunFolder) -> list[dict[str, float]]:
 def assert_same(these: RunFolder, those: RunFolder) -> None:
     for mine, other in zip(numbers(these), numbers(those), strict=True):
         assert mine == pytest.approx(other, rel=1e-5)
-    # Adam may turn round where a gradient is nothing but rounding.
+    # The gradient of a bias of all keys is nothing but rounding, which Adam takes for a direction.
     weights = [load_file(folder.best / "model.safetensors") for folder in (these, those)]
-    assert_close(*weights, rtol=1e-3, atol=1e-4)
+    kept = [{name: tensor for name, tensor in each.items() if not name.endswith("to_k.bias")} for each in weights]
+    assert_close(*kept, rtol=1e-3, atol=1e-4)
     results = [folder.read_result() for folder in (these, those)]
     assert results[0]["loss"] == pytest.approx(results[1]["loss"], rel=1e-5)
     assert results[0]["samples_seen"] == results[1]["samples_seen"]

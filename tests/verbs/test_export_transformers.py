@@ -47,6 +47,7 @@ def test_round_trip(system, photos, tmp_path):
     assert checkpoint.class_names == ("bright", "dark", "grey")
 
 
+@pytest.mark.long
 def test_fine_tuned_from_transformers_goes_back_to_it(photos, tmp_path):
     settings = [*PLAIN, "system.arguments.pooling=class", "data.fit=squash"]
     first = mirada.train(photos, system="vit", settings=settings, out=tmp_path / "first")

@@ -39,16 +39,16 @@ def test_the_report_opens_in_a_frame_of_its_own(visit):
 def test_a_training_is_started_stopped_and_resumed(visit, folder):
     page = visit("#/runs?new=1")
     page.get_by_label(re.compile("^Data|Source", re.I)).first.fill("photos")
-    page.get_by_label(re.compile("^Minutes", re.I)).fill("0.4")
+    page.get_by_label(re.compile("^Minutes", re.I)).fill("0.2")
     page.get_by_role("button", name=re.compile("^Start")).click()
     page.wait_for_function("() => /#.runs.[\\w-]+/.test(location.hash) && !location.hash.includes('new=')")
     name = page.evaluate("() => decodeURIComponent(location.hash.split('/')[2].split('?')[0])")
-    page.get_by_role("progressbar").wait_for(timeout=120_000)
+    page.get_by_role("progressbar").wait_for(timeout=300_000)
     page.get_by_role("button", name="Stop").click()
-    page.get_by_role("button", name="Resume").wait_for(timeout=120_000)
+    page.get_by_role("button", name="Resume").wait_for(timeout=300_000)
     assert not (folder / name / "result.json").exists() and (folder / name / "last").exists()
     page.get_by_role("button", name="Resume").click()
-    page.locator("h1", has_text="finished").wait_for(timeout=240_000)
+    page.locator("h1", has_text="finished").wait_for(timeout=600_000)
     assert (folder / name / "report.html").exists()
 
 

@@ -164,6 +164,7 @@ def test_an_exported_model_maps_as_its_run_does(whole, rasters, country, tmp_pat
         mirada.export(plots_run.run(), to="onnx", out=tmp_path / "onnx")
 
 
+@pytest.mark.long
 def test_draws_of_dropout_do_not_depend_on_the_tile_and_leave_the_prediction_alone(country, tmp_path):
     run, pixels = plots_run.run(PAPER), open_rasters(country / "country.tif").read((0, 40), (40, 110))
     raster = write(tmp_path / "part.tif", pixels, nodata=np.nan, names=("rain", "heat"))

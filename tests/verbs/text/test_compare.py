@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 import mirada
 from tests.verbs.text.texts import sources
 
 
+@pytest.mark.long
 def test_translators_are_compared_on_the_same_sentences(tmp_path):
     shape = "system.arguments.dim=16 system.arguments.depth=1"
     found = mirada.compare(
