@@ -38,9 +38,10 @@ from benchmarks.page_engines import engines_text
 from benchmarks.peers import timm_vit
 from benchmarks.timing import Timing, gemm_limit, interleave, machine, speed_up
 from mirada import systems
+from mirada.machine.threads import num_cores
 from mirada.train.files import read_json
 from mirada.verbs.engines.quantise import save_quantised
-from mirada.verbs.engines.session import PACKAGES, num_cores, open_session
+from mirada.verbs.engines.session import PACKAGES, open_session
 from mirada.verbs.export_onnx import difference, save_onnx
 
 SMALL = {"image_size": 32, "patch_size": 4, "dim": 192, "depth": 12, "num_heads": 3}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -36,60 +37,65 @@ def timm_block(dim: int, num_heads: int) -> nn.Module | None:
     return Block(dim, num_heads, qkv_bias=True)
 
 
-def timm_vit(
-    *,
-    image_size: int,
-    num_classes: int,
-    patch_size: int,
-    dim: int,
-    depth: int,
-    num_heads: int,
-    mlp_ratio: float = 4.0,
-) -> nn.Module | None:
-    """timm's ViT with linear patches, a class token and learned positions, or None where timm is not installed."""
+@dataclass(frozen=True)
+class Shape:
+    """Of a ViT with linear patches, a class token and learned positions, on square images in colour."""
+
+    image_size: int
+    num_classes: int
+    patch_size: int
+    dim: int
+    depth: int
+    num_heads: int
+    mlp_ratio: float = 4.0
+
+    @property
+    def hidden_dim(self) -> int:
+        return int(self.dim * self.mlp_ratio)
+
+
+def timm_vit(**arguments: Any) -> nn.Module | None:
+    """timm's ViT of a Shape, or None where timm is not installed."""
     if importlib.util.find_spec("timm") is None:
         return None
     import_timm()
     from timm.models.vision_transformer import VisionTransformer
 
+    shape = Shape(**arguments)
     return VisionTransformer(
-        image_size,
-        patch_size,
-        num_classes=num_classes,
-        embed_dim=dim,
-        depth=depth,
-        num_heads=num_heads,
-        mlp_ratio=mlp_ratio,
+        shape.image_size,
+        shape.patch_size,
+        num_classes=shape.num_classes,
+        embed_dim=shape.dim,
+        depth=shape.depth,
+        num_heads=shape.num_heads,
+        mlp_ratio=shape.mlp_ratio,
     )
 
 
-def vits(*, image_size: int, num_classes: int, **shape: Any) -> dict[str, nn.Module]:
-    """ViTs of other libraries in one shape, as many as are installed; torch's encoder between parts of its own."""
-    found: dict[str, nn.Module | None] = {
-        "timm": timm_vit(image_size=image_size, num_classes=num_classes, **shape),
-        "nn.TransformerEncoder": EncoderViT(image_size, num_classes, **shape),
-    }
-    for name, make in MAKERS.items():
-        is_there = importlib.util.find_spec(name.replace("-", "_")) is not None
-        found[name] = make(image_size, num_classes, **shape) if is_there and found["timm"] is not None else None
-    return {name: model for name, model in found.items() if model is not None}
+def vits(**arguments: Any) -> dict[str, nn.Module]:
+    """ViTs of other libraries in one Shape; without timm, whose environment has the others too, torch's alone."""
+    shape, timm = Shape(**arguments), timm_vit(**arguments)
+    if timm is None:
+        return {"nn.TransformerEncoder": EncoderViT(shape)}
+    makers = {"transformers": _transformers, "vit-pytorch": _vit_pytorch, "x-transformers": _x_transformers}
+    others = {name: make(shape) for name, make in makers.items()}
+    return {"timm": timm, "nn.TransformerEncoder": EncoderViT(shape), **others}
 
 
-def _transformers(
-    image_size: int, num_classes: int, *, patch_size: int, dim: int, depth: int, num_heads: int, mlp_ratio: float = 4.0
-) -> nn.Module:
+def _transformers(shape: Shape) -> nn.Module:
     from transformers import ViTConfig, ViTForImageClassification
 
     config = ViTConfig(
-        image_size=image_size,
-        patch_size=patch_size,
-        hidden_size=dim,
-        num_hidden_layers=depth,
-        num_attention_heads=num_heads,
-        intermediate_size=int(dim * mlp_ratio),
+        image_size=shape.image_size,
+        patch_size=shape.patch_size,
+        hidden_size=shape.dim,
+        num_hidden_layers=shape.depth,
+        num_attention_heads=shape.num_heads,
+        intermediate_size=shape.hidden_dim,
         hidden_dropout_prob=0.0,
         attention_probs_dropout_prob=0.0,
-        num_labels=num_classes,
+        num_labels=shape.num_classes,
     )
     return _Logits(ViTForImageClassification(config))
 
@@ -103,64 +109,53 @@ class _Logits(nn.Module):
         return self.model(images_BCHW).logits
 
 
-def _vit_pytorch(
-    image_size: int, num_classes: int, *, patch_size: int, dim: int, depth: int, num_heads: int, mlp_ratio: float = 4.0
-) -> nn.Module:
+def _vit_pytorch(shape: Shape) -> nn.Module:
     from vit_pytorch import ViT
 
     return ViT(
-        image_size=image_size,
-        patch_size=patch_size,
-        num_classes=num_classes,
-        dim=dim,
-        depth=depth,
-        heads=num_heads,
-        dim_head=dim // num_heads,
-        mlp_dim=int(dim * mlp_ratio),
+        image_size=shape.image_size,
+        patch_size=shape.patch_size,
+        num_classes=shape.num_classes,
+        dim=shape.dim,
+        depth=shape.depth,
+        heads=shape.num_heads,
+        dim_head=shape.dim // shape.num_heads,
+        mlp_dim=shape.hidden_dim,
     )
 
 
-def _x_transformers(
-    image_size: int, num_classes: int, *, patch_size: int, dim: int, depth: int, num_heads: int, mlp_ratio: float = 4.0
-) -> nn.Module:
+def _x_transformers(shape: Shape) -> nn.Module:
     from x_transformers import Encoder, ViTransformerWrapper
 
     layers = Encoder(
-        dim=dim, depth=depth, heads=num_heads, attn_dim_head=dim // num_heads, ff_mult=mlp_ratio, attn_flash=True
+        dim=shape.dim,
+        depth=shape.depth,
+        heads=shape.num_heads,
+        attn_dim_head=shape.dim // shape.num_heads,
+        ff_mult=shape.mlp_ratio,
+        attn_flash=True,
     )
     return ViTransformerWrapper(
-        image_size=image_size, patch_size=patch_size, num_classes=num_classes, attn_layers=layers
+        image_size=shape.image_size, patch_size=shape.patch_size, num_classes=shape.num_classes, attn_layers=layers
     )
 
 
 class EncoderViT(nn.Module):
-    """torch's own layers, with linear patches, a class token and learned positions around them."""
+    """torch's own layers, with what a Shape has around them."""
 
-    def __init__(
-        self,
-        image_size: int,
-        num_classes: int,
-        *,
-        patch_size: int,
-        dim: int,
-        depth: int,
-        num_heads: int,
-        mlp_ratio: float = 4.0,
-    ) -> None:
+    def __init__(self, shape: Shape) -> None:
         super().__init__()
-        self.patches = nn.Conv2d(3, dim, patch_size, patch_size)
-        self.token = nn.Parameter(torch.zeros(1, 1, dim))
-        self.position = nn.Parameter(0.02 * torch.randn(1, 1 + (image_size // patch_size) ** 2, dim))
+        self.patches = nn.Conv2d(3, shape.dim, shape.patch_size, shape.patch_size)
+        self.token = nn.Parameter(torch.zeros(1, 1, shape.dim))
+        num_patches = (shape.image_size // shape.patch_size) ** 2
+        self.position = nn.Parameter(0.02 * torch.randn(1, 1 + num_patches, shape.dim))
         layer = nn.TransformerEncoderLayer(
-            dim, num_heads, int(dim * mlp_ratio), 0.0, "gelu", batch_first=True, norm_first=True
+            shape.dim, shape.num_heads, shape.hidden_dim, 0.0, "gelu", batch_first=True, norm_first=True
         )
-        self.encoder = nn.TransformerEncoder(layer, depth, nn.LayerNorm(dim), enable_nested_tensor=False)
-        self.head = nn.Linear(dim, num_classes)
+        self.encoder = nn.TransformerEncoder(layer, shape.depth, nn.LayerNorm(shape.dim), enable_nested_tensor=False)
+        self.head = nn.Linear(shape.dim, shape.num_classes)
 
     def forward(self, images_BCHW: torch.Tensor) -> torch.Tensor:
         x_BND = self.patches(images_BCHW).flatten(2).mT
         x_BND = torch.cat([self.token.expand(len(x_BND), -1, -1), x_BND], dim=1) + self.position
         return self.head(self.encoder(x_BND)[:, 0])
-
-
-MAKERS = {"transformers": _transformers, "vit-pytorch": _vit_pytorch, "x-transformers": _x_transformers}

@@ -1,4 +1,4 @@
-"""What the measurements page says and shows, from made-up results; and that the profile charges the right parts."""
+"""What the measurements page says and shows, from made-up results; and that comparisons are done once."""
 
 import itertools
 import json
@@ -16,15 +16,13 @@ from benchmarks import (
     page,
     small_data,
     systems_table,
-    throughput,
     time_to_accuracy,
     transfer,
 )
 from benchmarks.contests import Budget, Measurement
 from benchmarks.curves import LEAST_GAP, _apart, curve, draw_all
 from benchmarks.small_data_table import grouped
-from benchmarks.throughput import EVALUATION, LEARNING, OUTSIDE, Stopwatch, profile
-from benchmarks.timing import Timing, interleave, speed_up
+from benchmarks.throughput import LEARNING, OUTSIDE
 
 from mirada import systems
 from mirada.compare.contest import Contest, parse_entrant
@@ -178,53 +176,6 @@ def test_throughput_on_the_page(places):
     assert "| **outside forward, backward and optimiser** | **3.1 %** |" in text
     assert "| a tie | 100.0 ms | 75 % | 1.01 (0.98–1.05), tie |" in text and "157 GFLOP/s" in text
     assert "0.90 (0.88–0.92), slower |" in text
-
-
-def test_the_outermost_part_is_charged(monkeypatch):
-    now = [0.0]
-
-    def pass_time(seconds: float) -> None:
-        now[0] += seconds
-
-    monkeypatch.setattr(throughput, "time", SimpleNamespace(perf_counter=lambda: now[0]))
-    watch = Stopwatch()
-    backward = watch.around("backward", pass_time)
-    evaluate = watch.around(EVALUATION, lambda: backward(3.0))
-    backward(100.0)  # not yet on
-    watch.start()
-    evaluate()
-    backward(7.0)
-    pass_time(2.0)
-    watch.stop()
-    charged = {part: seconds for part, seconds in watch.seconds.items() if seconds}
-    assert charged == {EVALUATION: 3.0, "backward": 7.0, "rest": 2.0}
-
-
-@pytest.mark.long
-def test_the_profile_accounts_for_every_part_and_leaves_the_product_as_it_was():
-    from mirada.train import loop
-    from mirada.verbs import stages
-
-    before = (stages.fit, loop.endless, loop.Training.save, loop.save_tensors)
-    found = profile("medium-data", epochs=1, num_images=400)
-    assert (stages.fit, loop.endless, loop.Training.save, loop.save_tensors) == before
-    assert sum(found["share"].values()) == pytest.approx(1)
-    assert all(found["share"][part] > 0 for part in (*LEARNING, *OUTSIDE))
-    assert found["share"]["backward"] > found["share"]["optimiser"]
-    assert found["evaluation"] > 0
-
-
-def test_candidates_take_turns_and_the_first_round_does_not_count():
-    seen: list[str] = []
-    ticks = iter(range(100))
-    taken = interleave({name: lambda n=name: seen.append(n) for name in "ab"}, 2, clock=lambda: float(next(ticks)))
-    assert "".join(seen) == "baabba"
-    assert taken["a"].seconds == (1.0, 1.0)
-
-
-def test_a_ratio_is_of_pairs():
-    ratio = speed_up(Timing((1.0, 2.0, 4.0)), Timing((2.0, 4.0, 8.0)))
-    assert (ratio.median, ratio.low, ratio.high) == (2.0, 2.0, 2.0)
 
 
 @pytest.fixture

@@ -48,7 +48,7 @@ def test_verbs_without_torch_do_not_look():
 
 
 def test_busy_is_what_others_use(monkeypatch):
-    monkeypatch.setattr("mirada.machine.threads.cores", lambda: 2)
+    monkeypatch.setattr("mirada.machine.threads.num_cores", lambda: 2)
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
     before = Moment(10.0, 100.0, 3.0)
     assert not is_busy(before, Moment(10.1, 100.1, 3.1))  # one core for 0.1 s: this process itself
@@ -57,14 +57,14 @@ def test_busy_is_what_others_use(monkeypatch):
 
 
 def test_neighbours_on_other_cores_do_not_matter(monkeypatch):
-    monkeypatch.setattr("mirada.machine.threads.cores", lambda: 2)
+    monkeypatch.setattr("mirada.machine.threads.num_cores", lambda: 2)
     monkeypatch.setattr(os, "cpu_count", lambda: 16)
     assert not is_busy(Moment(0.0, 0.0, 0.0), Moment(1.0, 13.0, 0.0))
     assert is_busy(Moment(0.0, 0.0, 0.0), Moment(1.0, 15.0, 0.0))
 
 
 def test_where_nothing_tells_the_average_load_does(monkeypatch):
-    monkeypatch.setattr("mirada.machine.threads.cores", lambda: 2)
+    monkeypatch.setattr("mirada.machine.threads.num_cores", lambda: 2)
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
     for load, expected in ((0.1, False), (1.3, True)):
         monkeypatch.setattr(os, "getloadavg", lambda load=load: (load, 0.0, 0.0))

@@ -16,7 +16,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 POLICY, OURS = "OMP_WAIT_POLICY", "MIRADA_WAIT_POLICY"
 # Whoever sets one of these has thought about it.
@@ -57,7 +56,7 @@ def _used() -> float | None:
 _start = now()
 
 
-def cores() -> int:
+def num_cores() -> int:
     """Those that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
@@ -69,7 +68,7 @@ def is_busy(before: Moment, after: Moment) -> bool:
     else:
         used = after.all_cores - before.all_cores - (after.own - before.own)
         others = max(0.0, used) / max(after.clock - before.clock, 1e-3)
-    return (os.cpu_count() or 1) - others < cores() - CORES_SPARE
+    return (os.cpu_count() or 1) - others < num_cores() - CORES_SPARE
 
 
 def settle_waiting(
@@ -115,12 +114,3 @@ def threads_for(items: int, flops_of_one: Callable[[], float]) -> Iterator[None]
         yield
     finally:
         torch.set_num_threads(before)
-
-
-def model_name() -> str:
-    """What the processor calls itself."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return "this processor"
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "this processor")

@@ -96,12 +96,9 @@ class Rounded(Called):
             warnings.filterwarnings("ignore", DEPRECATED, UserWarning)
             rounded_ZD = torch.quantize_per_channel(weight_ZD.float(), scale_Z, zero_Z, 0, torch.qint8)
         self.packed = torch.ops.quantized.linear_prepack(rounded_ZD, bias_Z)
-        # Without the search for arguments that only a trace has, which takes as long as one row's product.
-        product = torch.ops.quantized.linear_dynamic
-        self.product = getattr(product, "_op", product)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.product(x, self.packed, reduce_range=True)
+        return torch.ops.quantized.linear_dynamic(x, self.packed, reduce_range=True)
 
 
 def _in_float32(weight_ZD: Tensor, bias_Z: Tensor | None) -> nn.Module:

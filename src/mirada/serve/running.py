@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import socket
 from collections.abc import Callable
@@ -13,6 +12,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from mirada.errors import MiradaError
+from mirada.machine.threads import num_cores
 from mirada.serve.request_log import log_to_stderr
 
 SECONDS_KEPT = 15  # an idle connection
@@ -76,11 +76,6 @@ def address_of(listening: socket.socket, host: str) -> str:
     """What to type into a browser."""
     name = host.strip("[]")
     return f"http://{f'[{name}]' if ':' in name else name}:{listening.getsockname()[1]}"
-
-
-def num_cores() -> int:
-    """Of this process, which may have fewer than the machine."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class _Server(uvicorn.Server):

@@ -15,11 +15,11 @@ from typing import Any, TypeVar
 from pydantic_core import core_schema
 
 from mirada.errors import MiradaError
+from mirada.machine.threads import num_cores
 from mirada.report.explained import Item, save_png
 from mirada.serve.answers import Failed
 from mirada.serve.limits import Limits
 from mirada.serve.refusals import Refused
-from mirada.serve.running import num_cores
 from mirada.serve.turns import Turns
 from mirada.verbs.engines.exported import Exported
 from mirada.verbs.load import Trained

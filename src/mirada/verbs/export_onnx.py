@@ -13,10 +13,11 @@ import torch
 from torch import Tensor, nn
 
 from mirada.errors import MiradaError
+from mirada.machine.threads import num_cores
 from mirada.train.files import read_json, write_atomically, write_json
 from mirada.train.folder import model_folder
 from mirada.verbs.engines.exported import MODEL
-from mirada.verbs.engines.session import Session, num_cores, open_session
+from mirada.verbs.engines.session import Session, open_session
 from mirada.verbs.load import Trained
 
 # The largest difference of an output, in the largest output: sums in another order, and nothing more.
@@ -102,7 +103,7 @@ def compare(trained: Trained, path: Path, engine: str = "onnx") -> float:
             raise MiradaError(
                 f"{trained.folder.path}: by {engine} the ONNX model differs from the model itself by {largest:.2g} of "
                 f"its largest output on {batch} images, more than {TOLERANCE:g}, so it was not written; use "
-                "--to safetensors."
+                "--engine torch to predict, --to safetensors to export."
             )
     return largest
 

@@ -12,10 +12,11 @@ import numpy as np
 
 from mirada.data.normalise_array import normalise_array
 from mirada.errors import MiradaError
+from mirada.machine.threads import num_cores
 from mirada.tasks.words import words_of
 from mirada.train.files import read_json
 from mirada.train.folder import RunFolder
-from mirada.verbs.engines.session import Session, num_cores, open_session
+from mirada.verbs.engines.session import Session, open_session
 from mirada.verbs.images import (
     NamedImage,
     Progress,

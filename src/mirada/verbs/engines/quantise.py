@@ -16,8 +16,9 @@ import torch
 from torch import nn
 
 from mirada.errors import MiradaError
+from mirada.machine.threads import num_cores
 from mirada.train.outputs import outputs_of
-from mirada.verbs.engines.session import num_cores, open_session
+from mirada.verbs.engines.session import open_session
 from mirada.verbs.export_onnx import SessionModel
 from mirada.verbs.load import Trained
 from mirada.verbs.masks.prepare import PreparedMasks

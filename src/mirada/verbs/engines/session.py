@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -43,11 +42,6 @@ def require_names(engine: str, precision: str) -> None:
             raise MiradaError(f"{what} {name!r}{nearest(name, names)}: expected one of {', '.join(names)}.")
     if precision == "int8" and engine != "onnx":
         raise MiradaError(f"precision int8 is for the engine onnx, not for {engine}; choose one of them.")
-
-
-def num_cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _by_onnx_runtime(path: Path, threads: int) -> Session:
