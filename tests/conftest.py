@@ -2,7 +2,7 @@
 
 import importlib.util
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import hypothesis
@@ -24,8 +24,12 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 
 
 @pytest.fixture(autouse=True)
-def seed() -> None:
+def seed_and_threads() -> Iterator[None]:
+    """Sums of more threads have other bits, and a benchmark that is tried out sets as many as there are cores."""
     torch.manual_seed(0)
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="session")
