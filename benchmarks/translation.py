@@ -26,9 +26,10 @@ from benchmarks.translation_table import ordering, rows_of
 from mirada.train.folder import RunFolder
 
 PARTS = {"train": 300, "dev": 20, "test": 20}  # sentences to try things out on
+RECURRENT = ("system.name=seq2seq", "system.size=small")
 SYSTEMS = {
-    "attention": ("system.name=seq2seq",),  # additive, from the state before the step: the card's default
-    "no attention": ("system.name=seq2seq", "system.arguments.score=none"),
+    "attention": RECURRENT,  # additive, from the state before the step: the card's default
+    "no attention": (*RECURRENT, "system.arguments.score=none"),
     "transformer": (),
 }
 MEASURED = ("train.evaluations=10",)

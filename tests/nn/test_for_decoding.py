@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from mirada.core import Attend, Cache, record
 from mirada.errors import MiradaError
 from mirada.nn import for_decoding
-from mirada.nn.for_decoding import JoinedHeads, Rounded, Turned, TwoForms, prepare_for_decoding
+from mirada.nn.for_decoding import JoinedHeads, Packed, Rounded, Turned, TwoForms, prepare_for_decoding
 from mirada.nn.lean import LeanAttention
 from mirada.systems import create
 from mirada.tasks.sampling import sample
@@ -40,6 +40,15 @@ def small_matrices_too(monkeypatch):
     monkeypatch.setattr(for_decoding, "MIN_WEIGHTS", 0)
 
 
+@pytest.fixture(params=["packed", "turned"])
+def stored(request, monkeypatch) -> str:
+    """As large matrices are, or small ones and those of processors without packed products."""
+    monkeypatch.setattr(for_decoding, "MIN_PACKED", 0)
+    if request.param == "turned":
+        monkeypatch.setattr(for_decoding, "PACKED_OPERATORS", ("_that_torch_took_away",))
+    return request.param
+
+
 def shaken(system: str, **arguments) -> nn.Module:
     shape = {"dim": 24} if system == "seq2seq" else {"dim": 24, "depth": 2, "num_heads": 2}
     model = create(system, num_tokens=TOKENS, dropout=0.1, **shape, **arguments).eval()
@@ -62,7 +71,7 @@ def translated(model: nn.Module) -> list:
 
 
 @pytest.mark.parametrize("kind", WRITERS)
-def test_in_float32_it_writes_the_same(kind):
+def test_in_float32_it_writes_the_same(kind, stored):
     model = shaken("gpt", max_length=32, **WRITERS[kind])
     prepared = prepare_for_decoding(model)
     with torch.no_grad():
@@ -71,7 +80,7 @@ def test_in_float32_it_writes_the_same(kind):
 
 
 @pytest.mark.parametrize("kind", TRANSLATORS)
-def test_in_float32_it_translates_the_same(kind):
+def test_in_float32_it_translates_the_same(kind, stored):
     system, arguments = TRANSLATORS[kind]
     model = shaken(system, **arguments)
     prepared = prepare_for_decoding(model)
@@ -80,6 +89,27 @@ def test_in_float32_it_translates_the_same(kind):
     for found, wanted in zip(translated(prepared), translated(model), strict=True):
         assert [each.tokens for each in found] == [each.tokens for each in wanted]
         assert [each.score for each in found] == pytest.approx([each.score for each in wanted], abs=1e-4)
+
+
+@pytest.mark.parametrize("rows", [(), (1,), (7,), (3, 11)])
+@pytest.mark.parametrize("has_bias", [True, False])
+def test_a_product_and_its_rows_are_what_they_were(stored, rows, has_bias):
+    whole = nn.Linear(37, 53, has_bias)
+    part = prepare_for_decoding(nn.Sequential(whole))[0]
+    assert isinstance(part, {"packed": Packed, "turned": Turned}[stored])
+    x = torch.randn(*rows, 37)
+    with torch.inference_mode():
+        torch.testing.assert_close(part(x), whole(x), **CLOSE)
+        if rows and stored == "packed":  # bit by bit, whoever else is asked
+            one = torch.stack([part(row[None])[0] for row in x.reshape(-1, 37)])
+            assert torch.equal(one, part(x).reshape(-1, 53))
+
+
+def test_small_and_double_matrices_are_not_packed():
+    assert kinds_of(prepare_for_decoding(shaken("gpt")), Packed) == []
+    large = nn.Sequential(nn.Linear(1024, 512))
+    assert kinds_of(prepare_for_decoding(large), Packed) == ["0"]
+    assert kinds_of(prepare_for_decoding(large.double()), Turned) == ["0"]
 
 
 @pytest.mark.parametrize("precision", for_decoding.PRECISIONS)

@@ -11,7 +11,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from mirada.core.linear import Linear
 from mirada.core.score import ScaledDot, Score
 from mirada.errors import MiradaError
 
@@ -48,10 +47,10 @@ class Concatenated(nn.Module):
         self.head_dim = dim // num_heads if head_dim is None else head_dim
         self.value_dim = self.head_dim if value_dim is None else value_dim
         memory_dim = dim if memory_dim is None else memory_dim
-        self.to_q = Linear(dim, self.num_heads * self.head_dim, bias)
-        self.to_k = Linear(memory_dim, self.num_key_heads * self.head_dim, bias)
-        self.to_v = Linear(memory_dim, self.num_key_heads * self.value_dim, bias)
-        self.to_out = Linear(num_heads * self.value_dim, dim if out_dim is None else out_dim, out_bias)
+        self.to_q = nn.Linear(dim, self.num_heads * self.head_dim, bias)
+        self.to_k = nn.Linear(memory_dim, self.num_key_heads * self.head_dim, bias)
+        self.to_v = nn.Linear(memory_dim, self.num_key_heads * self.value_dim, bias)
+        self.to_out = nn.Linear(num_heads * self.value_dim, dim if out_dim is None else out_dim, out_bias)
         for projection in (self.to_q, self.to_k, self.to_v, self.to_out):
             nn.init.xavier_uniform_(projection.weight)
             if projection.bias is not None:
@@ -91,7 +90,7 @@ class Concatenated(nn.Module):
 
 def _is_plain(layer: nn.Module) -> bool:
     """Its matrix is all it does: no adapter stands in its place, nobody listens to it."""
-    return type(layer) in (nn.Linear, Linear) and not (layer._forward_hooks or layer._forward_pre_hooks)
+    return type(layer) is nn.Linear and not (layer._forward_hooks or layer._forward_pre_hooks)
 
 
 def split(x_BNC: Tensor, num_heads: int) -> Tensor:
@@ -142,8 +141,8 @@ class Collaborative(Concatenated):
         super().__init__(dim, num_heads, **widths)
         self.shared_dim = num_heads * self.head_dim if shared_dim is None else shared_dim
         memory_dim = self.to_v.in_features
-        self.to_q = Linear(dim, self.shared_dim, bias=False)
-        self.to_k = Linear(memory_dim, self.shared_dim, bias=False)
+        self.to_q = nn.Linear(dim, self.shared_dim, bias=False)
+        self.to_k = nn.Linear(memory_dim, self.shared_dim, bias=False)
         self.to_content = nn.Linear(memory_dim, num_heads, bias=False)
         self.mixing = nn.Parameter(torch.randn(num_heads, self.shared_dim) * num_heads**-0.5)
 

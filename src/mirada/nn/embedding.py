@@ -9,7 +9,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from mirada.core.linear import linear
 from mirada.errors import MiradaError
 
 
@@ -37,7 +36,7 @@ class TokenEmbedding(nn.Module):
 
     def unembed(self, h_BND: Tensor) -> Tensor:
         """logits = h Eᵀ with the same E, unscaled (Press & Wolf 2017): tied weights. An untied one is nn.Linear."""
-        return linear(h_BND, self.weight)
+        return F.linear(h_BND, self.weight)
 
     def extra_repr(self) -> str:
         return f"{self.weight.shape[0]}, {self.weight.shape[1]}, scale={self.scale:g}"

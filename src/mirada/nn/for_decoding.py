@@ -1,6 +1,6 @@
 """A model in the form in which it writes fastest: few rows at a time go through large matrices.
 
-    float32   y = x Wᵀ + b with W stored as it is read then, and q, k, v of a token from one product
+    float32   y = x Wᵀ + b with W stored in the order in which it is read, and q, k, v of a token from one product
     int8      y_z = s_x s_z (x̂ Ŵᵀ)_z + b_z,    Ŵ_z = round(W_z / s_z),  s_z = max |W_z| / 127 for every row z of W,
               x̂ = round((x − min x) / s_x) with s_x from the numbers that are there, those of all rows of x
 
@@ -20,13 +20,14 @@ import torch
 from torch import Tensor, nn
 
 from mirada.core import Attention, Concatenated
-from mirada.core.linear import Linear
 from mirada.errors import MiradaError
 from mirada.nn.decoder import DecoderLayer
 from mirada.nn.embedding import TokenEmbedding, TokenMatrices
 from mirada.nn.lean import LEAN, Called, can_be_lean
 
 PRECISIONS = ("float32", "int8")
+MIN_PACKED = 2**19  # of a matrix in float32; a smaller one stays in the processor's cache, and each call takes longer
+PACKED_OPERATORS = ("_reorder_linear_weight", "_linear_pointwise")
 MIN_WEIGHTS = 2**16  # of a matrix in int8; a smaller one is read before its input is rounded
 DEPRECATED = "torch.quantize_per_tensor, torch.quantize_per_channel"  # a warning; the products are not, nor replaced
 
@@ -48,7 +49,7 @@ def prepare_for_decoding(model: nn.Module, precision: str = "float32") -> nn.Mod
     scoring = set(_scoring(prepared))
     for part in list(prepared.modules()):
         for name, child in part.named_children():
-            if isinstance(child, nn.Linear) and type(child) in (nn.Linear, Linear):
+            if type(child) is nn.Linear:
                 bias = None if child.bias is None else child.bias.detach()
                 setattr(part, name, make(child.weight.detach(), bias))
             elif isinstance(child, TokenEmbedding) and child in scoring:
@@ -85,6 +86,19 @@ class Turned(Called):
         return y_NZ.view(*x.shape[:-1], -1)
 
 
+class Packed(Called):
+    """y = x Wᵀ + b, with W stored in the blocks that oneDNN reads: a few rows take as long as W takes to be read."""
+
+    def __init__(self, weight_ZD: Tensor, bias_Z: Tensor | None) -> None:
+        super().__init__()
+        self.packed = torch.ops.mkldnn._reorder_linear_weight(weight_ZD.contiguous())
+        self.bias_Z: Tensor | None
+        self.register_buffer("bias_Z", bias_Z)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.ops.mkldnn._linear_pointwise(x, self.packed, self.bias_Z, "none", [], "")
+
+
 class Rounded(Called):
     """y = s_x s_z (x̂ Ŵᵀ)_z + b_z in 8 bits, see above; x is rounded to 7 bits, as sums of two products have 16."""
 
@@ -102,13 +116,14 @@ class Rounded(Called):
 
 
 def _in_float32(weight_ZD: Tensor, bias_Z: Tensor | None) -> nn.Module:
-    """Of many numbers few are made: there a row of W at a time is faster."""
-    if weight_ZD.shape[0] >= weight_ZD.shape[1]:
-        return Turned(weight_ZD, bias_Z)
-    as_it_is = Linear(weight_ZD.shape[1], weight_ZD.shape[0], bias_Z is not None, device="meta")
-    as_it_is.weight = nn.Parameter(weight_ZD, requires_grad=False)
-    as_it_is.register_parameter("bias", None if bias_Z is None else nn.Parameter(bias_Z, requires_grad=False))
-    return as_it_is
+    is_plain = weight_ZD.device.type == "cpu" and weight_ZD.dtype == torch.float32
+    is_packed = weight_ZD.numel() >= MIN_PACKED and is_plain and _has_packed_products()
+    return (Packed if is_packed else Turned)(weight_ZD, bias_Z)
+
+
+def _has_packed_products() -> bool:
+    """These operators, which torch's own compiler calls, are not promised to stay."""
+    return torch.backends.mkldnn.is_available() and all(hasattr(torch.ops.mkldnn, name) for name in PACKED_OPERATORS)
 
 
 def _in_int8(weight_ZD: Tensor, bias_Z: Tensor | None) -> nn.Module:
@@ -123,7 +138,7 @@ class JoinedHeads(nn.Module):
         projections = (heads.to_q, heads.to_k, heads.to_v)
         self.num_heads, self.head_dim = heads.num_heads, heads.head_dim
         self.of_each = [heads.num_heads, heads.num_key_heads, heads.num_key_heads]
-        self.to_qkv = Linear(heads.to_q.in_features, sum(self.of_each) * heads.head_dim, heads.to_q.bias is not None)
+        self.to_qkv = nn.Linear(heads.to_q.in_features, sum(self.of_each) * heads.head_dim, heads.to_q.bias is not None)
         self.to_qkv.weight = nn.Parameter(torch.cat([each.weight.detach() for each in projections]))
         if heads.to_q.bias is not None:
             self.to_qkv.bias = nn.Parameter(torch.cat([each.bias.detach() for each in projections]))

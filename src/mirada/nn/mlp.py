@@ -8,7 +8,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from mirada.core.linear import Linear
 
 
 class MLP(nn.Module):
@@ -29,10 +28,10 @@ class MLP(nn.Module):
         bias: bool = True,
     ) -> None:
         super().__init__()
-        self.expand = Linear(dim, hidden_dim, bias)
+        self.expand = nn.Linear(dim, hidden_dim, bias)
         self.activation = nn.GELU() if activation is None else activation
         self.dropout = nn.Dropout(dropout)
-        self.contract = Linear(hidden_dim, dim if out_dim is None else out_dim, bias)
+        self.contract = nn.Linear(hidden_dim, dim if out_dim is None else out_dim, bias)
         _initialise(self.expand, self.contract)
 
     def forward(self, x_BND: Tensor) -> Tensor:
@@ -56,11 +55,11 @@ class GatedMLP(nn.Module):
         bias: bool = False,
     ) -> None:
         super().__init__()
-        self.gate = Linear(dim, hidden_dim, bias)
-        self.expand = Linear(dim, hidden_dim, bias)
+        self.gate = nn.Linear(dim, hidden_dim, bias)
+        self.expand = nn.Linear(dim, hidden_dim, bias)
         self.activation = nn.SiLU() if activation is None else activation
         self.dropout = nn.Dropout(dropout)
-        self.contract = Linear(hidden_dim, dim if out_dim is None else out_dim, bias)
+        self.contract = nn.Linear(hidden_dim, dim if out_dim is None else out_dim, bias)
         _initialise(self.gate, self.expand, self.contract)
 
     def forward(self, x_BND: Tensor) -> Tensor:
