@@ -13,8 +13,8 @@ translating  A Transformer of our size "small" as transformers' Marian has it, r
 Ours, prepared for decoding as `mirada generate` and `mirada translate` do it, and CTranslate2 run in float32 and int8.
 CTranslate2 is in .venv-peers; where it is not installed, it is left out, and that is said.
 
-All are run in turns in one process on two threads, wall time; the ratio is the median of the pairs, and is said to be a
-tie where their quartiles cover 1.
+Each library is a process with two threads, and they run in turns, wall time; the ratio is the median of the pairs, and
+is said to be a tie where their quartiles cover 1.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +38,7 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks import decoding_ctranslate2, jobs
+from benchmarks.apart import PAUSE, apart
 from benchmarks.jobs import require_idle, write_whole
 from benchmarks.peers import declare_operators
 from benchmarks.text_jobs import runs_of
@@ -48,7 +51,9 @@ from mirada.train.files import read_json
 from mirada.weights import read_checkpoint
 
 BEAM = 4
+BATCHES = (1, 8)
 END = 0
+LIBRARIES = ("mirada", "transformers", "CTranslate2")
 OURS = ("mirada", "mirada int8")
 MEASURED = {
     "rounds": 7,
@@ -88,27 +93,40 @@ def main(words: list[str] | None = None) -> None:
 
 
 def measure(sizes: dict) -> dict:
-    if importlib.util.find_spec("torchvision"):
-        declare_operators()
-    from transformers.utils import logging
-
+    libraries = LIBRARIES
     if not decoding_ctranslate2.is_there():
         print("CTranslate2 is not installed here and is left out; it is in .venv-peers")
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    found = {}
-    for batch in (1, 8):
-        candidates = writing(sizes, batch)
-        found[f"writing, batch {batch}"] = timed(candidates, sizes["rounds"], batch * sizes["written"])
-    translated = sizes["sentences"] * sizes["target"]
-    found[f"translating, beam {BEAM}"] = timed(translating(sizes), sizes["rounds"], translated)
-    return {"machine": machine(), "threads": torch.get_num_threads(), "sizes": sizes, "rows": found}
+        libraries = tuple(library for library in LIBRARIES if library != "CTranslate2")
+    rows = {}
+    with ExitStack() as stack:
+        everything: Candidates = {}
+        for library in libraries:
+            everything |= stack.enter_context(apart(candidates_of, library, sizes))
+        for job, num_tokens in num_tokens_of(sizes).items():
+            own = {name.removeprefix(job): run for name, run in everything.items() if name.startswith(job)}
+            rows[job] = timed(own, sizes["rounds"], num_tokens)
+    return {"machine": machine(), "threads": torch.get_num_threads(), "sizes": sizes, "rows": rows}
+
+
+def num_tokens_of(sizes: dict) -> dict[str, int]:
+    """All that are written, by job."""
+    writing_jobs = {f"writing, batch {batch}": batch * sizes["written"] for batch in BATCHES}
+    return {**writing_jobs, f"translating, beam {BEAM}": sizes["sentences"] * sizes["target"]}
+
+
+def candidates_of(library: str, sizes: dict) -> Candidates:
+    """Of all jobs, whose name each begins with; the weights are the same in every library."""
+    quietly_import_transformers()
+    of_jobs = [*(writing(sizes, batch, library) for batch in BATCHES), translating(sizes, library)]
+    return {
+        job + name: run for job, own in zip(num_tokens_of(sizes), of_jobs, strict=True) for name, run in own.items()
+    }
 
 
 def timed(candidates: Candidates, rounds: int, num_tokens: int) -> dict:
     """Ours against all others; how far they write the tokens that ours writes in float32 is told, too."""
     texts = {name: run() for name, run in candidates.items()}
-    taken = interleave(candidates, rounds, clock=time.perf_counter)
+    taken = interleave(candidates, rounds, clock=time.perf_counter, pause=PAUSE)
     ours, rounded = OURS
     return {
         "tokens_per_second": {name: rates(timing, num_tokens) for name, timing in taken.items()},
@@ -134,14 +152,22 @@ def agreement(ours: list[list[int]], theirs: list[list[int]]) -> float:
     return statistics.mean(a == b for a, b in zip(ours, theirs, strict=True))
 
 
-def writing(sizes: dict, batch: int) -> Candidates:
+def quietly_import_transformers() -> None:
+    if importlib.util.find_spec("torchvision"):
+        declare_operators()
+    from transformers.utils import logging
+
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+
+
+def writing(sizes: dict, batch: int, library: str) -> Candidates:
     from transformers import GPT2Config, GPT2LMHeadModel
 
     torch.manual_seed(0)
     num_tokens = sizes["gpt"]["vocab_size"]
     config = GPT2Config(**sizes["gpt"], bos_token_id=None, eos_token_id=None, pad_token_id=num_tokens - 1)
     theirs = GPT2LMHeadModel(config).eval()
-    ours = as_ours(theirs)
     prompt = torch.randint(num_tokens - 1, (batch, sizes["prompt"]))
 
     def writes(model: nn.Module) -> Callable[[], list[list[int]]]:
@@ -158,13 +184,14 @@ def writing(sizes: dict, batch: int) -> Candidates:
         )
         return written[:, prompt.shape[1] :].tolist()
 
-    candidates = {**{name: writes(model) for name, model in ours.items()}, "transformers": generate}
-    if decoding_ctranslate2.is_there():
-        candidates |= decoding_ctranslate2.writers(theirs, prompt, sizes["written"], end=num_tokens - 1)
-    return candidates
+    if library == "mirada":
+        return {name: writes(model) for name, model in as_ours(theirs).items()}
+    if library == "transformers":
+        return {library: generate}
+    return decoding_ctranslate2.writers(theirs, prompt, sizes["written"], end=num_tokens - 1)
 
 
-def translating(sizes: dict) -> Candidates:
+def translating(sizes: dict, library: str) -> Candidates:
     from transformers import MarianConfig, MarianMTModel
 
     torch.manual_seed(0)
@@ -193,7 +220,6 @@ def translating(sizes: dict) -> Candidates:
         **sides,
     )
     theirs = MarianMTModel(config).eval()
-    ours = as_ours(theirs)
     source = torch.randint(1, pad, (sizes["sentences"], sizes["source"]))
     source[:, -1] = END
 
@@ -218,16 +244,13 @@ def translating(sizes: dict) -> Candidates:
         )
         return written[:, 1:].tolist()
 
-    plain, rounded = OURS
-    candidates = {
-        plain: lambda: search(ours[plain]),
-        rounded: lambda: search(ours[rounded]),
-        "without a cache": lambda: search(Forgetful(ours[plain])),
-        "transformers": generate,
-    }
-    if decoding_ctranslate2.is_there():
-        candidates |= decoding_ctranslate2.translators(theirs, source, length, END, BEAM)
-    return candidates
+    if library == "mirada":
+        ours = as_ours(theirs)
+        searches = {name: partial(search, model) for name, model in ours.items()}
+        return {**searches, "without a cache": partial(search, Forgetful(ours[OURS[0]]))}
+    if library == "transformers":
+        return {library: generate}
+    return decoding_ctranslate2.translators(theirs, source, length, END, BEAM)
 
 
 def as_ours(theirs: nn.Module) -> dict[str, Any]:

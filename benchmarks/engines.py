@@ -1,6 +1,6 @@
 """Prediction by torch, ONNX Runtime and OpenVINO against timm: `python benchmarks/engines.py [JOB …]` in .venv-peers.
 
-    small   a ViT of 32 px, patch 4, dim 192, depth 12, one image at a time, in turns in one process
+    small   a ViT of 32 px, patch 4, dim 192, depth 12, one image at a time; each engine is a process, in turns
     large   ViT-B at 224 px, one image at a time, likewise
     files   `mirada predict` on 10,000 JPEG files of 64 px against a plain script of timm with a DataLoader of 2
             workers, decoding included, in alternating processes from start to end
@@ -24,14 +24,18 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+import numpy as np
 import torch
 from torch import nn
 
 from benchmarks import jobs
+from benchmarks.apart import PAUSE, apart
 from benchmarks.engine_processes import cold_start, of_files
 from benchmarks.jobs import require_idle, told, write_whole
 from benchmarks.page_engines import engines_text
@@ -50,7 +54,8 @@ TINY = {"image_size": 8, "patch_size": 4, "dim": 16, "depth": 2, "num_heads": 2}
 MEASURED = {
     "small": SMALL,
     "large": LARGE,
-    "rounds": {"small": 101, "large": 21},
+    "rounds": {"small": 41, "large": 11},
+    "calls": {"small": 20, "large": 3},
     "trained": {"patch_size": 8, "dim": 192, "depth": 12, "num_heads": 3},
     "steps": 120,
     "files": 10_000,
@@ -60,6 +65,7 @@ TRIED = {
     "small": TINY,
     "large": TINY,
     "rounds": {"small": 2, "large": 2},
+    "calls": {"small": 2, "large": 1},
     "trained": {"patch_size": 16, "dim": 16, "depth": 1, "num_heads": 2},
     "steps": 4,
     "files": 24,
@@ -90,48 +96,76 @@ def main(words: list[str] | None = None) -> None:
 
 def one_image(name: str, sizes: dict) -> dict:
     """Every engine on the same weights, and timm's ViT of the same shape, on all cores; wall time."""
-    torch.manual_seed(0)
-    shape, side = sizes[name], sizes[name]["image_size"]
-    image = torch.randn(1, 3, side, side)
-    arguments = {**shape, "image_size": (side, side), "in_channels": 3, "num_classes": NUM_CLASSES}
-    ours = systems.create("vit", "Ti/16", **arguments).eval()
+    shape, rounds, calls = sizes[name], sizes["rounds"][name], sizes["calls"][name]
     limit = gemm_limit(num_cores())
-    with tempfile.TemporaryDirectory() as folder, torch.inference_mode():
-        candidates = {"torch": lambda: ours(image), **by_engines(ours, image, Path(folder))}
-        wanted = ours(image)
+    with ExitStack() as stack:
+        candidates: dict[str, Callable[[], np.ndarray]] = {}
+        for library in ("torch", *PACKAGES, "timm"):
+            candidates |= stack.enter_context(apart(candidates_of, library, shape, calls))
         found = {name: torch.as_tensor(run()) for name, run in candidates.items()}
-        theirs = timm_vit(num_classes=NUM_CLASSES, **shape)
-        if theirs is not None:
-            theirs.eval()
-            candidates["timm"] = lambda: theirs(image)
-        taken = interleave(candidates, sizes["rounds"][name], clock=time.perf_counter)
+        turns = interleave(candidates, rounds, clock=time.perf_counter, pause=PAUSE)
+    taken = {name: Timing(tuple(seconds / calls for seconds in turn.seconds)) for name, turn in turns.items()}
+    wanted = found.pop("torch")
+    found.pop("timm", None)
     return {
         "shape": shape,
-        "rounds": sizes["rounds"][name],
+        "rounds": rounds,
+        "calls": calls,
         "threads": torch.get_num_threads(),
         "gemm_gflops": limit,
-        "num_parameters": sum(weights.numel() for weights in ours.parameters()),
+        "num_parameters": sum(weights.numel() for weights in our_vit(shape).parameters()),
         "ms": {name: quartiles(timing) for name, timing in taken.items()},
         "faster_than_timm": {name: ratio(taken[name], taken["timm"]) for name in taken if name != "timm"}
         if "timm" in taken
         else {},
-        "difference": {name: difference(outputs, wanted) for name, outputs in found.items() if name != "torch"},
+        "difference": {name: difference(outputs, wanted) for name, outputs in found.items()},
     }
 
 
-def by_engines(model: nn.Module, image: torch.Tensor, folder: Path) -> dict[str, Callable[[], object]]:
-    """What is installed."""
-    whole, rounded, pixels = folder / "model.onnx", folder / "int8.onnx", image.numpy()
-    with torch.inference_mode(False):
-        save_onnx(model, image.clone().expand(2, -1, -1, -1), whole, {})
-    save_quantised(whole, rounded)
-    asked = {"onnx float32": ("onnx", whole), "openvino float32": ("openvino", whole), "onnx int8": ("onnx", rounded)}
-    sessions = {
-        name: open_session(path, engine, num_cores())
-        for name, (engine, path) in asked.items()
-        if importlib.util.find_spec(PACKAGES[engine]) is not None
-    }
-    return {name: (lambda run=session: run(pixels)) for name, session in sessions.items()}
+def our_vit(shape: dict) -> nn.Module:
+    torch.manual_seed(0)
+    side = shape["image_size"]
+    arguments = {**shape, "image_size": (side, side), "in_channels": 3, "num_classes": NUM_CLASSES}
+    return systems.create("vit", "Ti/16", **arguments).eval()
+
+
+def candidates_of(library: str, shape: dict, calls: int) -> dict[str, Callable[[], np.ndarray]]:
+    """Each answers `calls` times, one after the other; none where the library is not installed."""
+    ours = our_vit(shape)
+    image = torch.randn(1, 3, shape["image_size"], shape["image_size"])
+    if library in PACKAGES:
+        once = by_engine(library, ours, image)
+    else:
+        model = ours if library == "torch" else timm_vit(num_classes=NUM_CLASSES, **shape)
+        once = {} if model is None else {library: by_torch(model.eval(), image)}
+
+    def again_and_again(run: Callable[[], np.ndarray]) -> Callable[[], np.ndarray]:
+        return lambda: [run() for _ in range(calls)][-1]
+
+    return {name: again_and_again(run) for name, run in once.items()}
+
+
+def by_torch(model: nn.Module, image: torch.Tensor) -> Callable[[], np.ndarray]:
+    def run() -> np.ndarray:
+        with torch.inference_mode():
+            return model(image).numpy()
+
+    return run
+
+
+def by_engine(engine: str, model: nn.Module, image: torch.Tensor) -> dict[str, Callable[[], np.ndarray]]:
+    if importlib.util.find_spec(PACKAGES[engine]) is None:
+        return {}
+    pixels = image.numpy()
+    with tempfile.TemporaryDirectory() as folder:
+        whole, rounded = Path(folder) / "model.onnx", Path(folder) / "int8.onnx"
+        save_onnx(model, image.expand(2, -1, -1, -1), whole, {})
+        files = {f"{engine} float32": whole}
+        if engine == "onnx":
+            save_quantised(whole, rounded)
+            files["onnx int8"] = rounded
+        sessions = {name: open_session(path, engine, num_cores()) for name, path in files.items()}
+    return {name: partial(session, pixels) for name, session in sessions.items()}
 
 
 def quartiles(timing: Timing) -> list[float]:

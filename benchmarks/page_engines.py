@@ -25,8 +25,9 @@ def _one_image(results: dict) -> str:
         shape = found["shape"]
         text += (
             f"One image at a time, {title} ({shape['image_size']} px, patch {shape['patch_size']}, dim {shape['dim']}, "
-            f"depth {shape['depth']}, {found['num_parameters']:,} parameters), in turns in one process, wall time, "
-            f"{found['rounds']} rounds; the weights are random, so int8's difference says little of trained ones:\n\n"
+            f"depth {shape['depth']}, {found['num_parameters']:,} parameters), each engine "
+            f"in a process of its own, in turns, wall time, {found['rounds']} rounds of {found['calls']} images; the "
+            "weights are random, so int8's difference says little of trained ones:\n\n"
         )
         rows = [
             [

@@ -113,12 +113,13 @@ def decoding_text(kept: dict) -> str:
             cells |= {"ours against it": _ratio(row["faster_than"].get(name))}
             rows.append(cells | {"ours in int8 against it": _ratio(row["int8_faster_than"].get(name))})
     return (
-        "## Decoding\n\n`python benchmarks/decoding.py`: random weights, the same on all sides, in turns in one "
-        f"process, {kept['threads']} threads of {kept['machine']['processor']}, torch {kept['machine']['torch']}, wall "
-        f"time, {sizes['rounds']} rounds; medians and quartiles. Writing: a GPT of the size of GPT-2 small goes "
-        f"on from {sizes['prompt']} tokens with {sizes['written']} more. Translating: a Transformer of dim "
-        f"{sizes['marian']['dim']} and {sizes['marian']['depth']} layers, {sizes['sentences']} sentences of "
-        f"{sizes['source']} tokens, {sizes['target']} tokens each.\n\n{markdown(rows)}"
+        "## Decoding\n\n`python benchmarks/decoding.py`: random weights, the same on all sides, each library "
+        f"in a process of its own, in turns, {kept['threads']} threads of {kept['machine']['processor']}, torch "
+        f"{kept['machine']['torch']}, wall time, {sizes['rounds']} rounds; medians and quartiles. Writing: "
+        f"a GPT of the size of GPT-2 small goes on from {sizes['prompt']} tokens with {sizes['written']} "
+        f"more. Translating: a Transformer of dim {sizes['marian']['dim']} and {sizes['marian']['depth']} layers, "
+        f"{sizes['sentences']} sentences of {sizes['source']} tokens, {sizes['target']} tokens each.\n\n"
+        + markdown(rows)
     )
 
 

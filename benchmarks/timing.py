@@ -57,13 +57,20 @@ def speed_up(this: Timing, other: Timing) -> Ratio:
 
 
 def interleave(
-    candidates: Mapping[str, Callable[[], object]], rounds: int, clock: Callable[[], float] = time.process_time
+    candidates: Mapping[str, Callable[[], object]],
+    rounds: int,
+    clock: Callable[[], float] = time.process_time,
+    pause: float = 0.0,
 ) -> dict[str, Timing]:
-    """Run every candidate once per round, every other round backwards, after one round that does not count."""
+    """Run every candidate once per round, every other round backwards, after one round that does not count.
+
+    Each begins after so many seconds of `pause`, in which the threads of the one before fall asleep.
+    """
     seconds: dict[str, list[float]] = {name: [] for name in candidates}
     for round_number in range(rounds + 1):
         names = list(candidates) if round_number % 2 else list(reversed(candidates))
         for name in names:
+            time.sleep(pause)
             start = clock()
             candidates[name]()
             if round_number:

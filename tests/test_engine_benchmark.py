@@ -57,7 +57,8 @@ def test_what_the_page_says():
         "cores": 2,
         "small": {
             "shape": shape,
-            "rounds": 101,
+            "rounds": 41,
+            "calls": 20,
             "num_parameters": 5_400_000,
             "ms": {"torch": [20, 19, 21], "onnx float32": [10, 9, 11], "timm": [21, 20, 22]},
             "faster_than_timm": {"torch": [1.05, 0.99, 1.1], "onnx float32": [2.1, 2.0, 2.2]},

@@ -186,6 +186,7 @@ def test_senses_are_tried_out_and_drawn(data, capsys):
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.long
 def test_all_write_the_same_tokens(data, capsys):
     decoding.main(["--try"])
     kept = json.loads((data / "runs" / "decoding-try" / "decoding.json").read_text())

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor, nn
 
 
-
 class MLP(nn.Module):
     """y = W_2 g(W_1 x + b_1) + b_2, dropout after g (Vaswani 2017, eq. 2, with g = ReLU; ViT: g = GELU).
 
