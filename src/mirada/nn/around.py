@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from mirada.core import Attention, BiasTable, Concatenated, Grid, Places, plane
+from mirada.nn.dropout import Dropout
 from mirada.nn.mlp import MLP
 
 TILE = 8  # pixels of a side that look together
@@ -28,7 +29,7 @@ class LookAround(nn.Module):
         self.attention = Attention(Concatenated(dim, num_heads), neighbours=Grid(radius), position=position)
         self.mlp_norm = nn.LayerNorm(dim)
         self.mlp = MLP(dim, 2 * dim, dropout=dropout)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, x_BHWD: Tensor, valid_BHW: Tensor) -> Tensor:
         """Pixels that are not valid are seen by nobody."""

@@ -8,6 +8,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from mirada.nn.dropout import Dropout
+
 
 class MLP(nn.Module):
     """y = W_2 g(W_1 x + b_1) + b_2, dropout after g (Vaswani 2017, eq. 2, with g = ReLU; ViT: g = GELU).
@@ -29,7 +31,7 @@ class MLP(nn.Module):
         super().__init__()
         self.expand = nn.Linear(dim, hidden_dim, bias)
         self.activation = nn.GELU() if activation is None else activation
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.contract = nn.Linear(hidden_dim, dim if out_dim is None else out_dim, bias)
         _initialise(self.expand, self.contract)
 
@@ -57,7 +59,7 @@ class GatedMLP(nn.Module):
         self.gate = nn.Linear(dim, hidden_dim, bias)
         self.expand = nn.Linear(dim, hidden_dim, bias)
         self.activation = nn.SiLU() if activation is None else activation
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.contract = nn.Linear(hidden_dim, dim if out_dim is None else out_dim, bias)
         _initialise(self.gate, self.expand, self.contract)
 

@@ -3,7 +3,7 @@
 A layer takes the kind of residual as a function that wraps a sublayer:
 
     EncoderLayer(attention, mlp, pre_norm(lambda: nn.LayerNorm(dim)))
-    EncoderLayer(attention, mlp, post_norm(lambda: nn.LayerNorm(dim), lambda: nn.Dropout(0.1)))
+    EncoderLayer(attention, mlp, post_norm(lambda: nn.LayerNorm(dim), lambda: Dropout(0.1)))
 
 Shape letters: B batch, N tokens, D model dim.
 """

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from mirada.core import Attention, Concatenated, Learned, line
 from mirada.errors import MiradaError
 from mirada.nn import MLP, Encoder, EncoderLayer, TokenEmbedding, post_norm
+from mirada.nn.dropout import Dropout
 from mirada.systems.registry import Card, register
 
 STD = 0.02
@@ -75,12 +76,12 @@ class Bert(nn.Module):
         self.position = Learned((max_length,), dim, std=STD)
         self.segment = TokenEmbedding(num_segments, dim, scale=1.0, std=STD)
         self.norm = nn.LayerNorm(dim, eps=norm_eps)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.encoder = Encoder(
             EncoderLayer(
                 Attention(Concatenated(dim, num_heads), dropout=dropout),
                 MLP(dim, int(dim * mlp_ratio), nn.GELU()),
-                post_norm(lambda: nn.LayerNorm(dim, eps=norm_eps), lambda: nn.Dropout(dropout)),
+                post_norm(lambda: nn.LayerNorm(dim, eps=norm_eps), lambda: Dropout(dropout)),
             )
             for _ in range(depth)
         )

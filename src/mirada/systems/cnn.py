@@ -11,6 +11,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from mirada.nn.dropout import Dropout
 from mirada.nn.patches import Size, as_size
 from mirada.systems.registry import Card, register
 
@@ -66,7 +67,7 @@ class CNN(nn.Module):
         self.stages = nn.Sequential(
             stage(dim, 2 * dim, 0), stage(2 * dim, 4 * dim, depth), stage(4 * dim, 4 * dim, depth)
         )
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.head = nn.Linear(4 * dim, num_classes)
         nn.init.zeros_(self.head.bias)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
+from mirada.nn.dropout import Dropout
 from mirada.nn.patches import Remainder, Size, as_size, fit
 from mirada.systems.cnn import Residual, channels_last
 from mirada.systems.registry import Card, one_of, register
@@ -79,7 +80,7 @@ class ConvMixer(nn.Module):
 
         self.stem = layer(nn.Conv2d(in_channels, dim, self.patch_size, self.patch_size))
         self.blocks = nn.Sequential(*(block() for _ in range(depth)))
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.head = nn.Linear(dim, num_classes)
 
     def forward(self, images_BCHW: Tensor) -> Tensor:

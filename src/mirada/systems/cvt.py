@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from mirada.core import Attend, Concatenated, Places, ScaledDot, plane
 from mirada.errors import MiradaError
 from mirada.nn import MLP, Encoder, EncoderLayer, ExtraTokens, StochasticDepth, pre_norm, rising_rates
+from mirada.nn.dropout import Dropout
 from mirada.nn.patches import Size, as_size, fit
 from mirada.nn.pooled_attention import halved
 from mirada.systems.cnn import channels_last
@@ -147,7 +148,7 @@ class Stage(nn.Module):
     ) -> None:
         super().__init__()
         self.embedding, self.extra = embedding, extra
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.encoder = Encoder(layers)
 
     def forward(self, x_BCHW: Tensor) -> tuple[Tensor, Tensor]:
@@ -164,7 +165,7 @@ def layer(dim: int, num_heads: int, mlp_ratio: float, dropout: float, rate: floa
     return EncoderLayer(
         ConvAttention(dim, num_heads),
         MLP(dim, int(dim * mlp_ratio), nn.GELU(), dropout=dropout),
-        pre_norm(lambda: nn.LayerNorm(dim), lambda: nn.Sequential(nn.Dropout(dropout), StochasticDepth(rate))),
+        pre_norm(lambda: nn.LayerNorm(dim), lambda: nn.Sequential(Dropout(dropout), StochasticDepth(rate))),
     )
 
 

@@ -22,6 +22,7 @@ from mirada.nn import (
     pre_norm,
     rising_rates,
 )
+from mirada.nn.dropout import Dropout
 from mirada.nn.patches import Size, as_size, fit
 from mirada.systems.registry import Card, one_of, register
 from mirada.systems.vit import Stem, conv_stem, derived_patch_size
@@ -90,7 +91,7 @@ class DeepViT(nn.Module):
         self.extra = ExtraTokens(dim)
         blank = torch.empty(0, in_channels, *as_size(image_size), device="meta")
         self.position = Learned(self.grid(blank), dim, self.num_extra)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
         def layer(rate: float) -> EncoderLayer:
             return EncoderLayer(
@@ -98,7 +99,7 @@ class DeepViT(nn.Module):
                 MLP(dim, int(dim * mlp_ratio), dropout=dropout),
                 pre_norm(
                     lambda: nn.LayerNorm(dim, eps=1e-6),
-                    lambda: nn.Sequential(nn.Dropout(dropout), StochasticDepth(rate)),
+                    lambda: nn.Sequential(Dropout(dropout), StochasticDepth(rate)),
                 ),
             )
 

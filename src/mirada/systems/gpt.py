@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from mirada.core import Attention, Cache, Concatenated, Learned, Rotary, Sinusoidal, causal, line
 from mirada.nn import MLP, Encoder, EncoderLayer, TokenEmbedding, pre_norm
+from mirada.nn.dropout import Dropout
 from mirada.systems.registry import Card, one_of, register
 
 STD = 0.02
@@ -85,7 +86,7 @@ class GPT(nn.Module):
         self.position = one_of("position", position, positions)()
         scale = None if position == "sinusoidal" else 1.0
         self.embedding = TokenEmbedding(num_tokens, dim, scale, std=STD)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
         def layer() -> EncoderLayer:
             heads = Concatenated(dim, num_heads)
@@ -93,7 +94,7 @@ class GPT(nn.Module):
             return EncoderLayer(
                 Attention(heads, neighbours=causal(), position=rotary, dropout=dropout),
                 MLP(dim, int(dim * mlp_ratio), nn.GELU("tanh")),
-                pre_norm(lambda: nn.LayerNorm(dim, eps=norm_eps), lambda: nn.Dropout(dropout)),
+                pre_norm(lambda: nn.LayerNorm(dim, eps=norm_eps), lambda: Dropout(dropout)),
             )
 
         self.encoder = Encoder((layer() for _ in range(depth)), nn.LayerNorm(dim, eps=norm_eps))

@@ -17,6 +17,7 @@ from torch.nn import functional as F
 from mirada.core import Attention, Cache, Concatenated, Learned, Places, causal, plane
 from mirada.errors import MiradaError
 from mirada.nn import MLP, Encoder, EncoderLayer, QuickGELU, TokenEmbedding, pre_norm
+from mirada.nn.dropout import Dropout
 from mirada.nn.patches import Size, as_size
 from mirada.systems.registry import Card, register
 
@@ -80,13 +81,13 @@ class ImageGPT(nn.Module):
         self.image_size = as_size(image_size)
         self.embedding = TokenEmbedding(num_colours + 1, dim, scale=1.0, std=0.02)
         self.position = Learned(self.image_size, dim, std=0.01)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.encoder = Encoder(
             [
                 EncoderLayer(
                     Attention(Concatenated(dim, num_heads), neighbours=causal()),
                     MLP(dim, int(dim * mlp_ratio), QuickGELU(), dropout=dropout),
-                    pre_norm(lambda: nn.RMSNorm(dim, eps=1e-5), lambda: nn.Dropout(dropout)),
+                    pre_norm(lambda: nn.RMSNorm(dim, eps=1e-5), lambda: Dropout(dropout)),
                 )
                 for _ in range(depth)
             ],

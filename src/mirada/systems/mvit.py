@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from mirada.errors import MiradaError
 from mirada.nn import MLP, Mean, StochasticDepth, rising_rates
+from mirada.nn.dropout import Dropout
 from mirada.nn.patches import Size, as_size
 from mirada.nn.pooled_attention import PooledAttention, halved
 from mirada.systems.cvt import first_stride
@@ -176,7 +177,7 @@ class MultiscaleLayer(nn.Module):
         self.mlp_norm = nn.LayerNorm(attention_dim, eps=EPS)
         self.mlp = MLP(attention_dim, int(attention_dim * mlp_ratio), nn.GELU(), dropout=dropout, out_dim=out_dim)
         self.mlp_skip = None if out_dim == attention_dim else nn.Linear(attention_dim, out_dim)
-        self.branch = nn.Sequential(nn.Dropout(dropout), StochasticDepth(drop_path))
+        self.branch = nn.Sequential(Dropout(dropout), StochasticDepth(drop_path))
 
     def forward(self, x_BND: Tensor, grid: Size) -> tuple[Tensor, Size]:
         normed = self.attention_norm(x_BND)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from mirada.nn.dropout import Dropout
 from mirada.nn.patches import Size
 from mirada.systems.cnn import channels_last
 from mirada.systems.registry import Card, one_of, register
@@ -71,7 +72,7 @@ class ResNet(nn.Module):
                 )
             )
         )
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.head = nn.Linear(widths[-1], num_classes)
         for module in self.modules():
             if isinstance(module, nn.Conv2d):

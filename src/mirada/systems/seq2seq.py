@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from mirada.core import Additive, Attend, Bilinear, Dot
 from mirada.errors import MiradaError
 from mirada.nn import BahdanauDecoder, DecoderState, LuongDecoder, RecurrentEncoder, TokenMatrices
+from mirada.nn.dropout import Dropout
 from mirada.nn.recurrent import Hidden, MakeCell
 from mirada.systems.registry import Card, one_of, register
 
@@ -106,7 +107,7 @@ class Seq2Seq(nn.Module):
         rnn, make_cell = one_of("cell", cell, CELLS)
         self.pad, self.num_directions = pad, num_directions
         self.tokens = TokenMatrices(num_tokens, dim, num_target_tokens=num_target_tokens, tie=tie)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.encoder = RecurrentEncoder(
             rnn(
                 dim,

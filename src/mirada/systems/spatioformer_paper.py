@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from mirada.core import Attention, Concatenated, Geographic
+from mirada.nn.dropout import Dropout
 from mirada.nn.encoder import Encoder, EncoderLayer
 from mirada.nn.mlp import MLP
 from mirada.nn.residual import post_norm
@@ -88,4 +89,4 @@ class SpatioformerPaper(nn.Module):
 def _layer(dim: int, num_heads: int, mlp_dim: int, dropout: float) -> EncoderLayer:
     attention = Attention(Concatenated(dim, num_heads), dropout=dropout)
     mlp = MLP(dim, mlp_dim, nn.ReLU(), dropout=dropout)
-    return EncoderLayer(attention, mlp, post_norm(lambda: nn.LayerNorm(dim), lambda: nn.Dropout(dropout)))
+    return EncoderLayer(attention, mlp, post_norm(lambda: nn.LayerNorm(dim), lambda: Dropout(dropout)))

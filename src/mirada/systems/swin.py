@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from mirada.core import Attention, BiasTable, Concatenated, Windows
 from mirada.errors import MiradaError
 from mirada.nn import MLP, EncoderLayer, LinearPatches, Mean, StochasticDepth, pre_norm, rising_rates
+from mirada.nn.dropout import Dropout
 from mirada.nn.merging import PatchMerging
 from mirada.nn.patches import Size, as_size
 from mirada.nn.windowed import Fitting, WindowedAttention, masked, published
@@ -106,7 +107,7 @@ class Swin(nn.Module):
         def layer(width: int, heads: int, windows: Windows, rate: float) -> EncoderLayer:
             attention = Attention(Concatenated(width, heads), position=BiasTable(table, heads))
             residual = pre_norm(
-                lambda: nn.LayerNorm(width), lambda: nn.Sequential(nn.Dropout(dropout), StochasticDepth(rate))
+                lambda: nn.LayerNorm(width), lambda: nn.Sequential(Dropout(dropout), StochasticDepth(rate))
             )
             return EncoderLayer(
                 WindowedAttention(attention, windows, fit),
@@ -116,7 +117,7 @@ class Swin(nn.Module):
 
         self.patches = LinearPatches(in_channels, dim, self.patch_size, "pad")
         self.norm = nn.LayerNorm(dim)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         rates = iter(rising_rates(drop_path, sum(depths)))
         self.stages = nn.ModuleList()
         for number, (depth, heads) in enumerate(zip(depths, num_heads, strict=True)):

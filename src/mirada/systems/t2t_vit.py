@@ -36,6 +36,7 @@ from mirada.nn import (
     pre_norm,
     rising_rates,
 )
+from mirada.nn.dropout import Dropout
 from mirada.nn.patches import Size, as_size, fit
 from mirada.systems.deepvit import start_small
 from mirada.systems.registry import Card, one_of, register
@@ -120,13 +121,13 @@ class T2TViT(nn.Module):
         self.project = nn.Linear(widths[-1], dim)
         self.extra = ExtraTokens(dim)
         self.position = Sinusoidal(dim)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
         def layer(rate: float) -> EncoderLayer:
             return EncoderLayer(
                 Attention(Concatenated(dim, num_heads, bias=False), score=ScaledDot(score_scale)),
                 MLP(dim, int(dim * mlp_ratio), dropout=dropout),
-                pre_norm(lambda: nn.LayerNorm(dim), lambda: nn.Sequential(nn.Dropout(dropout), StochasticDepth(rate))),
+                pre_norm(lambda: nn.LayerNorm(dim), lambda: nn.Sequential(Dropout(dropout), StochasticDepth(rate))),
             )
 
         self.encoder = Encoder(map(layer, rising_rates(drop_path, depth)), nn.LayerNorm(dim))
@@ -190,7 +191,7 @@ class TokenAttention(nn.Module):
         super().__init__()
         self.heads = Concatenated(dim, 1, head_dim=token_dim, out_dim=token_dim, bias=bias)
         self.attend = Attend(score)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, x_BND: Tensor, places: Places) -> Tensor:
         q_B1NK, k_B1NK, v_B1NK = self.heads.project(x_BND)
@@ -207,7 +208,7 @@ class TokenLayer(nn.Sequential):
 
 
 def token_layer(dim: int, token_dim: int, attention: TokenAttention, dropout: float) -> TokenLayer:
-    mlp = PreNorm(MLP(token_dim, token_dim), nn.LayerNorm(token_dim), nn.Dropout(dropout))
+    mlp = PreNorm(MLP(token_dim, token_dim), nn.LayerNorm(token_dim), Dropout(dropout))
     return TokenLayer(nn.LayerNorm(dim), attention, mlp)
 
 

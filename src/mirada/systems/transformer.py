@@ -26,6 +26,7 @@ from mirada.nn import (
     post_norm,
     pre_norm,
 )
+from mirada.nn.dropout import Dropout
 from mirada.systems.registry import Card, one_of, register
 
 SHAW_DISTANCE = 16  # the clipping distance of the base model (Shaw 2018, section 4.2)
@@ -124,9 +125,9 @@ class Transformer(nn.Module):
         )
         self.source_position = added_position(position, dim, max_length)
         self.target_position = added_position(position, dim, max_length)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         wrap = one_of("norm", norm, {"pre": pre_norm, "post": post_norm})
-        residual = wrap(lambda: nn.LayerNorm(dim), lambda: nn.Dropout(dropout))
+        residual = wrap(lambda: nn.LayerNorm(dim), lambda: Dropout(dropout))
 
         def self_attention(is_causal: bool) -> Attention:
             heads = Concatenated(dim, num_heads)

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from mirada.core import Attention, Concatenated, Learned, plane
 from mirada.errors import MiradaError
 from mirada.nn import MLP, Encoder, EncoderLayer, LinearPatches, pre_norm
+from mirada.nn.dropout import Dropout
 from mirada.nn.patches import Size, as_size
 from mirada.nn.upsampling import UpBlock, convolution_norm_relu, padded_to
 from mirada.systems.cnn import channels_last, convolution, stage
@@ -99,11 +100,11 @@ class TransUNet(nn.Module):
 
         self.patches = LinearPatches(found[-1], dim, 1)
         self.position = Learned(self.grid(torch.empty(0, in_channels, *as_size(image_size), device="meta")), dim)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
         def layer() -> EncoderLayer:
             mlp = MLP(dim, int(dim * mlp_ratio), nn.GELU(), dropout=dropout)
-            norms = pre_norm(lambda: nn.LayerNorm(dim, eps=1e-6), lambda: nn.Dropout(dropout))
+            norms = pre_norm(lambda: nn.LayerNorm(dim, eps=1e-6), lambda: Dropout(dropout))
             return EncoderLayer(Attention(Concatenated(dim, num_heads)), mlp, norms)
 
         self.encoder = Encoder((layer() for _ in range(depth)), nn.LayerNorm(dim, eps=1e-6))

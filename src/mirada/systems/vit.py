@@ -45,6 +45,7 @@ from mirada.nn import (
     pre_norm,
     rising_rates,
 )
+from mirada.nn.dropout import Dropout
 from mirada.nn.patches import Remainder, Size, as_size, fit
 from mirada.systems.cnn import channels_last, convolution, stage
 from mirada.systems.registry import Card, one_of, register
@@ -154,11 +155,11 @@ class ViT(nn.Module):
             "none": lambda: None,
         }
         self.position = one_of("position", position, positions)()
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
         def after_branch(rate: float) -> nn.Sequential:
             scale = [] if layer_scale is None else [LayerScale(dim, layer_scale)]
-            return nn.Sequential(*scale, nn.Dropout(dropout), StochasticDepth(rate))
+            return nn.Sequential(*scale, Dropout(dropout), StochasticDepth(rate))
 
         def layer(rate: float) -> EncoderLayer:
             heads = Concatenated(dim, num_heads)

@@ -25,6 +25,7 @@ from mirada.nn import (
     pre_norm,
     rising_rates,
 )
+from mirada.nn.dropout import Dropout
 from mirada.nn.patches import Size, as_size
 from mirada.systems.cnn import CHEAP_SIDE, channels_last, convolution, stage
 from mirada.systems.registry import Card, one_of, register
@@ -92,7 +93,7 @@ class ViTHybrid(nn.Module):
         self.patches = LinearPatches(out_channels, dim, 1)
         self.extra = ExtraTokens(dim, self.num_extra)
         self.position = Learned(self.grid(torch.empty(0, in_channels, *size, device="meta")), dim, self.num_extra)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
         def layer(rate: float) -> EncoderLayer:
             return EncoderLayer(
@@ -100,7 +101,7 @@ class ViTHybrid(nn.Module):
                 MLP(dim, int(dim * mlp_ratio), nn.GELU(), dropout=dropout),
                 pre_norm(
                     lambda: nn.LayerNorm(dim, eps=1e-6),
-                    lambda: nn.Sequential(nn.Dropout(dropout), StochasticDepth(rate)),
+                    lambda: nn.Sequential(Dropout(dropout), StochasticDepth(rate)),
                 ),
             )
 
