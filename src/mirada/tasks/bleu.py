@@ -33,7 +33,7 @@ def scores(written: Sequence[str], references: Sequence[Sequence[str]]) -> dict:
     found: dict = {}
     for name, metric in _metrics().items():
         score = metric.corpus_score(list(written), _streams(references), n_bootstrap=DRAWS)
-        low, high = float(score._mean - score._ci), float(score._mean + score._ci)
+        low, high = max(0.0, float(score._mean - score._ci)), min(100.0, float(score._mean + score._ci))
         found |= {name: float(score.score), f"{name}_low": low, f"{name}_high": high}
         found[f"{name}_signature"] = str(metric.get_signature())
     return found
@@ -41,7 +41,20 @@ def scores(written: Sequence[str], references: Sequence[Sequence[str]]) -> dict:
 
 def _metrics() -> dict[str, Any]:
     sacrebleu = require_sacrebleu()
-    return {"bleu": sacrebleu.metrics.BLEU(), "chrf": sacrebleu.metrics.CHRF()}
+    return {"bleu": sacrebleu.metrics.BLEU(), "chrf": _with_floats(sacrebleu.metrics.CHRF())}
+
+
+def _with_floats(metric: Any) -> Any:
+    """Of a draw in which nothing is right the score is a float, of others numpy's: sacrebleu fails to average them."""
+    compute = metric._compute_score_from_stats
+
+    def compute_float(stats: Any) -> Any:
+        score = compute(stats)
+        score.score = float(score.score)
+        return score
+
+    metric._compute_score_from_stats = compute_float
+    return metric
 
 
 def _streams(references: Sequence[Sequence[str]]) -> list[list[str | None]]:
