@@ -23,6 +23,8 @@ from mirada.nn.residual import post_norm
 from mirada.nn.windows_of_layers import halo_of, require_chips, windows_of
 from mirada.systems.registry import Card, register
 
+CHIPS_AT_ONCE = 16  # of a map: what the MLP makes of them stays in the cache, a third less time than with many
+
 
 @register(
     Card(
@@ -82,7 +84,7 @@ class SpatioformerPaper(nn.Module):
     def dense(self, layers_BLHW: Tensor) -> Tensor:
         """(B, T, H − 2h, W − 2h): the output for every pixel whose chip lies inside."""
         chips, (batch, height, width) = windows_of(layers_BLHW, self.chip_size)
-        outputs = torch.cat([self(some) for some in chips.split(1024)])
+        outputs = torch.cat([self(some) for some in chips.split(CHIPS_AT_ONCE)])
         return outputs.unflatten(0, (batch, height, width)).permute(0, 3, 1, 2)
 
 
