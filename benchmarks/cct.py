@@ -27,9 +27,11 @@ FIRST_WIDTH = 64  # of every convolution but the last
 class CCT(nn.Module):
     """Logits (B, num_classes) of images (B, in_channels, height, width), at any height and width.
 
-    num_convs  3×3 convolutions, each with a max pooling that halves the sides, rounded up
+    num_convs          3×3 convolutions, each with a max pooling that halves the sides, rounded up
+    attention_dropout  of the weights; `dropout` is that of the positions, the projections and the MLP
 
-    Started as in the published code: convolutions He normal, other weights and positions normal(0, 0.02), biases zero.
+    Started as in the published code: convolutions He normal, other weights normal(0, 0.02), positions normal(0, 0.2),
+    biases zero.
     """
 
     def __init__(
@@ -44,6 +46,7 @@ class CCT(nn.Module):
         mlp_ratio: float = 1.0,
         num_convs: int = 2,
         dropout: float = 0.0,
+        attention_dropout: float = 0.0,
         drop_path: float = 0.0,
     ) -> None:
         super().__init__()
@@ -52,11 +55,12 @@ class CCT(nn.Module):
         self.convolutions = nn.Sequential(*(pooled_convolution(*pair) for pair in itertools.pairwise(widths)))
         blank = torch.empty(0, in_channels, *as_size(image_size), device="meta")
         self.position = Learned(self.grid(blank), dim)
+        nn.init.trunc_normal_(self.position.table, std=0.2)
         self.dropout = nn.Dropout(dropout)
 
         def layer(rate: float) -> CompactLayer:
             return CompactLayer(
-                Attention(Concatenated(dim, num_heads, bias=False, out_bias=True), dropout=dropout),
+                Attention(Concatenated(dim, num_heads, bias=False, out_bias=True), dropout=attention_dropout),
                 MLP(dim, int(dim * mlp_ratio), dropout=dropout),
                 dim,
                 lambda: nn.Sequential(nn.Dropout(dropout), StochasticDepth(rate)),

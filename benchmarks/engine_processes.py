@@ -14,10 +14,13 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageFilter
 
+from benchmarks.peers import timm_vit
 from benchmarks.timing import Timing, speed_up
 
 SCRIPT = Path(__file__).with_name("engine_peers.py")
 SIZE, CLASSES = 64, 4
+# timm's ViT, whatever our preset for such data would take.
+PLAIN = {"stem": "linear", "mlp_ratio": 4.0, "pooling": "class", "layer_scale": "null", "drop_path": 0.0}
 
 
 @dataclass(frozen=True)
@@ -122,15 +125,23 @@ def is_there(name: str) -> bool:
 
 
 def trained(folder: Path, shape: dict, steps: int) -> Path:
-    """A ViT that tells how blurred photos are, which is soon learned."""
+    """A ViT that tells how blurred photos are, which is soon learned; with as many weights as timm's of the shape."""
     import mirada
 
     photos = make_photos(folder / "photos", 40 + 4 * steps)
     size = f"data.image_size=[{SIZE},{SIZE}]"
-    settings = [size, f"train.steps={steps}", "train.evaluations=1", "train.batch_size=16"]
-    arguments = [f"system.arguments.{name}={value}" for name, value in shape.items()]
-    fixed = ["baseline.name=none", "train.device=cpu", "system.arguments.stem=linear"]
-    return mirada.train(photos, system="vit", settings=[*settings, *arguments, *fixed], out=folder / "run").path
+    settings = [size, f"train.steps={steps}", "train.evaluations=1", "train.batch_size=16", "train.learning_rate=1e-3"]
+    arguments = [f"system.arguments.{name}={value}" for name, value in (PLAIN | shape).items()]
+    settings += ["baseline.name=none", "train.device=cpu", *arguments]
+    run = mirada.train(photos, system="vit", settings=settings, out=folder / "run")
+    require_same_size(json.loads((run.best / "model.json").read_text())["num_parameters"], shape)
+    return run.path
+
+
+def require_same_size(num_parameters: int, shape: dict) -> None:
+    theirs = timm_vit(**json.loads(whole(shape)))
+    if theirs is not None and (num := sum(weights.numel() for weights in theirs.parameters())) != num_parameters:
+        sys.exit(f"Our ViT has {num_parameters:,} weights and timm's {num:,}: they are not the same model.")
 
 
 def make_photos(folder: Path, num: int) -> Path:

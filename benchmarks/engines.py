@@ -84,6 +84,8 @@ def main(words: list[str] | None = None) -> None:
         parser.error(f"no job is called {', '.join(sorted(unknown))}: there are {', '.join(JOBS)}")
     results_file = (jobs.RUNS / "engines-try" if args.is_tried else jobs.RESULTS) / "engines.json"
     found = read_json(results_file) if results_file.exists() else {}
+    if not args.table and found.get("machine") != machine():
+        found = {}  # one table, one machine
     sizes = TRIED if args.is_tried else MEASURED
     for name in () if args.table else args.jobs or [name for name in JOBS if name not in found]:
         if not args.is_tried:

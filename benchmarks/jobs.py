@@ -51,17 +51,20 @@ def busy_share() -> float:
 def run_all(script: str, jobs: list[dict], at_once: int) -> None:
     """`script --job JSON` for each job, in its own process with one thread, `at_once` of them at a time."""
     environment = os.environ | {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-    waiting, running = list(jobs), list[subprocess.Popen]()
+    waiting, running, num_failed = list(jobs), list[subprocess.Popen](), 0
     try:
         while waiting or running:
             while waiting and len(running) < at_once:
                 command = [sys.executable, script, "--job", json.dumps(waiting.pop(0))]
                 running.append(subprocess.Popen(command, env=environment))
             time.sleep(1)
+            num_failed += sum(bool(process.poll()) for process in running)
             running = [process for process in running if process.poll() is None]
     finally:
         for process in running:
             process.kill()
+    if num_failed:
+        sys.exit(f"{num_failed} of {len(jobs)} jobs failed, as said above; start again for those that are missing.")
 
 
 def told(main: Callable[[], None]) -> None:

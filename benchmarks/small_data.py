@@ -100,10 +100,10 @@ COMPARED = list(CONTENDERS)
 # Of images enlarged to the size of the pets, whom benchmarks/transfer.py passes on what is learned.
 CONTENDERS["preset-64"] = ["data.image_size=[64,64]"]
 # For benchmarks/time_to_accuracy.py: the compact transformer by its published recipe for CIFAR-10, but with our
-# augmentation "medium" without CutMix where that has AutoAugment, and a warm-up of the same share of the steps.
+# augmentation "medium" without CutMix where that has flips and AutoAugment, and a warm-up of the same share of steps.
 CONTENDERS["cct"] = [
     *("system.name=cct", "system.size=2/3x2"),
-    *("system.arguments.dropout=0.1", "system.arguments.drop_path=0.1"),
+    *("system.arguments.attention_dropout=0.1", "system.arguments.drop_path=0.1"),
     *("augment.strength=medium", "augment.cutmix=0"),
     *("train.learning_rate=5e-4", "train.weight_decay=0.03", "train.warmup=0.05", "train.batch_size=128"),
     *("train.label_smoothing=0.1", "train.average=0", "train.clip=0", "train.schedule=cosine"),

@@ -14,20 +14,17 @@ with exit code 1: benchmarks/results/startup.json is the regression file that `m
 from __future__ import annotations
 
 import argparse
-import os
 import statistics
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from benchmarks.engine_processes import watched
 from benchmarks.jobs import RESULTS, require_idle, told, write_whole
 from benchmarks.timing import machine
 from mirada.compare.outcome import markdown
-from mirada.errors import MiradaError
 from mirada.train.files import read_json
 
 RESULTS_FILE = RESULTS / "startup.json"
@@ -61,17 +58,8 @@ def commands(folder: Path) -> dict[str, list[str]]:
 
 def measured(command: list[str]) -> dict[str, float]:
     """Of one process and its children."""
-    with tempfile.TemporaryFile() as said:
-        started = time.monotonic()
-        process = subprocess.Popen(command, stdout=said, stderr=said)
-        _, status, usage = os.wait4(process.pid, 0)
-        seconds = time.monotonic() - started
-        process.returncode = os.waitstatus_to_exitcode(status)
-        if process.returncode:
-            said.seek(0)
-            told_by_it = said.read().decode("utf-8", "replace").strip().splitlines()
-            raise MiradaError(f"{' '.join(command[1:4])}: ended with {process.returncode}: {(told_by_it or [''])[-1]}")
-    return {"cpu_seconds": usage.ru_utime + usage.ru_stime, "seconds": seconds, "mb": usage.ru_maxrss / 1024}
+    used = watched(command)
+    return {"cpu_seconds": used.cpu_seconds, "seconds": used.seconds, "mb": used.peak_mb}
 
 
 def measure_all(rounds: int) -> dict[str, dict[str, float]]:
@@ -138,9 +126,9 @@ def main(words: list[str] | None = None) -> None:
     parser.add_argument("--table", action="store_true", help="print what there is and stop")
     parser.add_argument("--try", action="store_true", dest="is_tried", help="one round, nothing published")
     args = parser.parse_args(words)
-    accepted = read_json(RESULTS_FILE)["verbs"] if RESULTS_FILE.exists() else {}
+    former = read_json(RESULTS_FILE) if RESULTS_FILE.exists() else {}
     if args.table:
-        print(markdown(cells(accepted)))
+        print(markdown(cells(former.get("verbs", {}))))
         return
     if not args.is_tried:
         require_idle()
@@ -148,9 +136,11 @@ def main(words: list[str] | None = None) -> None:
     print(markdown(cells(found)))
     if args.is_tried:
         return
-    if args.accept or not accepted:
+    if args.accept or not former:
         write_whole(RESULTS_FILE, {"machine": machine(), "rounds": ROUNDS, "verbs": found})
-    elif lost := losses(found, accepted):
+    elif former["machine"] != machine():
+        print("What was accepted was measured on another machine, so nothing is compared; --accept takes this one.")
+    elif lost := losses(found, former["verbs"]):
         sys.exit("\n".join(lost))
 
 

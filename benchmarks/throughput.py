@@ -25,6 +25,7 @@ from torch import nn
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from benchmarks.jobs import require_idle
 from benchmarks.peers import vits
 from benchmarks.timing import gemm_limit, interleave, save, speed_up
 from mirada import systems
@@ -44,6 +45,8 @@ def main() -> None:
     args = parser.parse_args()
     if unknown := set(args.jobs) - {"profile", "step"}:
         parser.error(f"no job is called {', '.join(unknown)}: there are profile, step")
+    if not args.is_trial:
+        require_idle()
     torch.set_num_threads(args.threads)
     results: dict = {"threads": args.threads}
     if "profile" in args.jobs or not args.jobs:

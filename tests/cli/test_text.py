@@ -234,3 +234,46 @@ def test_predict_takes_texts_and_files_of_them(mirada, tmp_path):
     assert ended.exit_code == 0, ended.stderr
     assert len((tmp_path / "out.csv").read_text().splitlines()) == 3
     assert "six" in mirada("predict", run("labels"), "one six").stdout
+
+
+def test_a_line_that_is_too_long_is_told_and_does_not_stop_the_others(mirada, translator, tmp_path):
+    (tmp_path / "in.txt").write_text("one two\n" * 3 + "six " * 1100 + "\nsix\n", "utf-8")
+    ended = mirada("translate", translator, tmp_path / "in.txt", "--batch-size", 2, "--max-length", 5)
+    assert ended.exit_code == 2
+    assert f"{tmp_path / 'in.txt'}: line 4 has more than 1,024 tokens" in ended.stderr
+    lines = ended.stdout.split("\n")
+    assert len(lines) == 6 and lines[3] == ""
+
+
+def test_learned_positions_limit_what_is_read_and_written(mirada, tmp_path):
+    run_folder = tiny_run(tmp_path / "learned", position="learned")  # 47 positions
+    ended = mirada("translate", run_folder, "--beam", 2, input="one\n" + "six " * 47 + "\n" + "six " * 46 + "\n")
+    assert ended.exit_code == 2 and "stdin: line 2 has more than 46 tokens" in ended.stderr
+    assert len(ended.stdout.splitlines()) == 3
+
+
+@pytest.mark.parametrize("verb", ["generate", "translate"])
+def test_int8_of_a_run_that_does_something_else_is_refused_in_a_sentence(verb, mirada, classifier):
+    ended = mirada(verb, classifier, "--precision", "int8", input="one\n")
+    assert ended.exit_code == 2 and "unexpected" not in ended.stderr
+
+
+def test_alignments_of_a_model_without_attention_are_refused_before_anything_is_said(mirada, tmp_path):
+    plain = tiny_run(tmp_path / "plain", system="seq2seq", score="none")
+    ended = mirada("translate", plain, "--alignments", tmp_path / "a.jsonl", input="one\n")
+    assert ended.exit_code == 2 and "does not attend" in ended.stderr and ended.stdout == ""
+
+
+def test_what_no_tokeniser_knows_is_still_answered(mirada, translator, filler, classifier):
+    strange = "\u4e2d\u6587 \udcff"
+    for words in (["fill", filler, f"{strange} ___"], ["predict", classifier, strange]):
+        ended = mirada(*words)
+        assert ended.exit_code == 0, ended.stderr
+    ended = mirada("translate", translator, "--max-length", 5, input="\u4e2d\u6587\n")
+    assert ended.exit_code == 0 and len(ended.stdout.splitlines()) == 1
+
+
+def test_long_texts_are_cut_on_the_terminal(mirada, classifier, tmp_path):
+    (tmp_path / "in.txt").write_text("one " * 5000 + "\ntwo\n", "utf-8")
+    ended = mirada("predict", classifier, tmp_path / "in.txt")
+    assert ended.exit_code == 0 and max(map(len, ended.stdout.splitlines())) < 200

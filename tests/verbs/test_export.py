@@ -9,6 +9,7 @@ import torch
 import mirada
 from mirada.errors import MiradaError
 from mirada.verbs import export_onnx
+from mirada.verbs.load import Trained
 from tests.verbs.trained_run import make_photos
 
 
@@ -68,6 +69,16 @@ def test_onnx_gives_the_same_answers_at_any_batch_and_carries_its_labels(run, ph
 def test_onnx_of_a_transformer(run, tmp_path):
     pytest.importorskip("onnxruntime")
     assert mirada.export(run, to="onnx", out=tmp_path / "model")[0].exists()
+
+
+def test_an_export_leaves_nothing_of_an_earlier_one(run, tmp_path):
+    pytest.importorskip("onnxruntime")
+    mirada.export(run / "baseline", to="onnx", out=tmp_path / "model")
+    mirada.export(run / "baseline", out=tmp_path / "model")
+    assert not (tmp_path / "model" / "model.onnx").exists()
+    assert isinstance(mirada.load(tmp_path / "model"), Trained)
+    mirada.export(run / "baseline", to="onnx", out=tmp_path / "model")
+    assert not (tmp_path / "model" / "model.safetensors").exists()
 
 
 def test_onnx_that_differs_is_not_written(run, tmp_path, monkeypatch):

@@ -6,6 +6,7 @@ import sys
 import unicodedata
 
 SHOWN_REASONS = 5
+SHOWN_CHARACTERS = 80  # of a cell: whole texts are for files
 
 
 def show_answers(rows: list[dict], without: str) -> None:
@@ -33,7 +34,8 @@ def tell_failures(rows: list[dict], things: str = "images") -> None:
 
 
 def _one_line(cell: object) -> str:
-    return " ".join(str(cell).splitlines())
+    line = " ".join(str(cell)[: 2 * SHOWN_CHARACTERS].splitlines())
+    return line if len(line) <= SHOWN_CHARACTERS else line[: SHOWN_CHARACTERS - 1] + "…"
 
 
 def _padded(cell: str, width: int) -> str:

@@ -51,6 +51,7 @@ def generate(
       mirada generate runs/image_gpt-photos cat.jpg dog.jpg -o completed.png --count 4 --temperature 0.9
     """
     start_logging(log_level, verbose, quiet)
+    from mirada.data.text.encoding import sound
     from mirada.verbs.load import load
     from mirada.verbs.text.precision import in_precision
     from mirada.verbs.text.trained import TrainedText
@@ -58,8 +59,9 @@ def generate(
     trained = load(run, device=device or "auto")
     how = {"temperature": temperature, "top_k": top_k, "seed": seed}
     if isinstance(trained, TrainedText):
+        trained.require("generate")
         prepared = in_precision(trained, precision.value)
-        write(prepared, " ".join(given or []), out, count or 1, max_tokens, {**how, "top_p": top_p}, quiet)
+        write(prepared, sound(" ".join(given or [])), out, count or 1, max_tokens, {**how, "top_p": top_p}, quiet)
         return
     if precision is PrecisionName.int8:
         raise MiradaError("--precision int8 is for texts; images are drawn in float32.")

@@ -19,10 +19,16 @@ BLOCK = 1 << 16  # bytes that are read at once
 Waiting = queue.Queue[str | MiradaError | None]  # lines, perhaps why there are no more, and END
 
 
-def groups(words: Iterable[str], most: int) -> Iterator[list[str]]:
-    """Lines of the files in groups of `most`; of "-" (stdin) as they come, so that an answer never waits for more."""
+def groups(words: Iterable[str], most: int) -> Iterator[list[tuple[str, str]]]:
+    """Lines of the files in groups of `most`, each after where it stands ("letter.txt: line 3").
+
+    Those of "-" (stdin) as they come, so that an answer never waits for more.
+    """
     for word in words:
-        yield from groups_of_stdin(most) if word == "-" else groups_of_file(word, most)
+        name, number = "stdin" if word == "-" else word, 0
+        for lines in groups_of_stdin(most) if word == "-" else groups_of_file(word, most):
+            yield [(f"{name}: line {number + i}", line) for i, line in enumerate(lines, start=1)]
+            number += len(lines)
 
 
 def groups_of_file(name: str, most: int) -> Iterator[list[str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -44,8 +45,9 @@ def translate(
 ) -> None:
     """Translate sentences, one per line, with a model that was trained on pairs of sentences.
 
-    Lines from stdin are answered as they come. An empty line stays empty; with --n-best each sentence has that many
-    lines, the last of them empty where fewer were found. With --out, the lines are in OUT.partial until all are there.
+    Lines from stdin are answered as they come. An empty line stays empty, and so does one that is too long, which is
+    reported and makes the exit code 2. With --n-best each sentence has that many lines, the last of them empty where
+    fewer were found. With --out, the lines are in OUT.partial until all are there.
 
     \b
     Example:
@@ -56,6 +58,7 @@ def translate(
     start_logging(log_level, verbose, quiet)
     if n_best > beam:
         raise MiradaError(f"--n-best {n_best} with --beam {beam}: at most the beam is found; widen it.")
+    from mirada.cli.failures import USER_ERROR
     from mirada.cli.growing import growing
     from mirada.cli.lines import groups
     from mirada.tasks.length_penalty import LengthPenalty
@@ -64,12 +67,21 @@ def translate(
 
     how = {"beam": beam, "n_best": n_best, "max_length": max_length, "batch_size": batch_size}
     weighed = LengthPenalty(penalty, alpha)
-    trained = in_precision(text_run(run, device or "auto"), precision.value)
-    translator = trained.translator
+    trained = text_run(run, device or "auto")
+    trained.require("translate")
+    translator = in_precision(trained, precision.value).translator
+    if alignments:
+        translator.require_attention()
+    num_refused = 0
     with ExitStack() as files_to_write:
         say = files_to_write.enter_context(growing(out)) if out else print_now
         show = files_to_write.enter_context(growing(alignments)) if alignments else None
-        for lines in groups(files or ["-"], batch_size):
+        for placed in groups(files or ["-"], batch_size):
+            lines = [line if translator.can_read(line) else "" for _, line in placed]
+            for (where, line), readable in zip(placed, lines, strict=True):
+                if line != readable:
+                    num_refused += 1
+                    tell_too_long(where, translator.longest)
             found = translator.translate(lines, penalty=weighed, **how)  # type: ignore[arg-type]
             for line, ways in zip(lines, found, strict=True):
                 for way in ways:
@@ -78,6 +90,13 @@ def translate(
                     say("")
                 if show is not None:
                     show(aligned(translator, line, ways[0].text))
+    if num_refused:
+        raise typer.Exit(USER_ERROR)
+
+
+def tell_too_long(where: str, longest: int) -> None:
+    said = f"mirada: {where} has more than {longest:,} tokens and stays empty; divide it into sentences."
+    print(said, file=sys.stderr, flush=True)
 
 
 def print_now(line: str) -> None:

@@ -152,6 +152,12 @@ class Transformer(nn.Module):
             norm_at_the_end(),
         )
 
+    @property
+    def num_positions(self) -> int | None:
+        """Tokens that either side can have at most, where positions are learned; None: any number."""
+        learned = [part for part in (self.source_position, self.target_position) if isinstance(part, Learned)]
+        return min((part.size[0] for part in learned), default=None)
+
     def forward(self, source_BM: Tensor, read_BN: Tensor, asked_BN: Tensor | None = None) -> Tensor:
         """With `asked_BN`, logits (A, T) after the tokens where it is True, in their order."""
         y_BND = self._written(read_BN, self.encode(source_BM), source_BM != self.pad)

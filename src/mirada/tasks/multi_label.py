@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from sklearn.metrics import average_precision_score
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -39,6 +38,8 @@ class MultiLabel:
         return {"loss": loss.item(), "f1": _micro_f1(targets_NC.numpy() > 0, logits_NC.numpy() > 0)}
 
     def result(self, logits_NC: Tensor, targets_NC: Tensor) -> dict:
+        from sklearn.metrics import average_precision_score  # which takes as long to import as torch
+
         probability_NC = logits_NC.double().sigmoid().numpy()
         target_NC, predicted_NC = targets_NC.numpy() > 0, probability_NC > THRESHOLD
         right_C = (target_NC & predicted_NC).sum(0)

@@ -66,6 +66,7 @@ def beam_search(
     end: int,
     beam: int = 4,
     max_length: int | None = None,
+    longest: int | None = None,
     penalty: LengthPenalty | str = "gnmt",
     n_best: int = 1,
     pad: int | None = None,
@@ -77,6 +78,7 @@ def beam_search(
 
     pad              of the vocabulary that is written, if it is another one than the source's
     max_length       of every sentence; if None, 50 more than its source has tokens
+    longest          of any, whatever else is asked for: as many tokens as a model has positions
     forbidden        tokens that are never written, such as the unknown one; padding and start never are
     min_length       no text ends earlier
     no_repeat_ngram  no n tokens of a text occur twice in it
@@ -96,6 +98,7 @@ def beam_search(
         return []
     lengths = (source_BM != model.pad).sum(1).tolist()
     limits = [max_length or max(length + LONGER_THAN_SOURCE, min_length) for length in lengths]
+    limits = limits if longest is None else [min(limit, longest) for limit in limits]
     sentences = [_Sentence(limit, penalty, n_best, takes_first=beam == 1) for limit in limits]
 
     searched = sentences

@@ -32,7 +32,7 @@ class Occurrence:
 def read_senses(path: str | Path) -> list[Occurrence]:
     """Lines of sentence, word and sense, separated by tabs."""
     try:
-        lines = Path(path).read_text("utf-8").splitlines()
+        lines = Path(path).read_text("utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise MiradaError(f"text.senses {path}: cannot be read ({error}); give a TSV file.") from error
     found = []

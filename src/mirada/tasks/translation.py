@@ -53,6 +53,12 @@ class Translator:
 
     def __init__(self, model: nn.Module, source: Tokeniser, target: Tokeniser, device: torch.device) -> None:
         self.model, self.source, self.target, self.device = model.eval(), source, target, device
+        self.num_positions: int | None = getattr(model, "num_positions", None)  # recurrent ones have none
+
+    @property
+    def longest(self) -> int:
+        """Tokens of a source, without its end."""
+        return LONGEST if self.num_positions is None else min(LONGEST, self.num_positions - 1)
 
     def translate(
         self,
@@ -67,9 +73,9 @@ class Translator:
         """The `n_best` translations of every text, best first. An empty text has one, which is empty."""
         tokens = self.source.encode_many([text.strip() for text in texts])
         for number, each in enumerate(tokens, start=1):
-            if len(each) > LONGEST:
+            if len(each) > self.longest:
                 raise MiradaError(
-                    f"text {number} of {len(texts)} has {len(each):,} tokens, expected at most {LONGEST:,}; "
+                    f"text {number} of {len(texts)} has {len(each):,} tokens, expected at most {self.longest:,}; "
                     "divide it into sentences."
                 )
         found: list[list[Translation]] = [[Translation("", 0.0, 0.0, True)] for _ in texts]
@@ -86,6 +92,7 @@ class Translator:
                 beam=beam,
                 n_best=n_best,
                 max_length=max_length,
+                longest=self.num_positions,
                 penalty=penalty or LengthPenalty("gnmt", 0.6),
             )
             for row, hypotheses in zip(rows, best, strict=True):
@@ -93,7 +100,7 @@ class Translator:
         return found
 
     def can_read(self, text: str) -> bool:
-        return len(self.source.encode(text.strip())) <= LONGEST
+        return len(self.source.encode(text.strip())) <= self.longest
 
     @torch.inference_mode()
     def alignment(self, source: str, target: str) -> Alignment:
@@ -104,9 +111,7 @@ class Translator:
         source_BM = self.read([source_tokens])
         written = [*target_tokens, self.target.end]
         read_BN = torch.tensor([[self.target.start, *target_tokens]], device=self.device)
-        names = [name for name in attention_layers(self.model) if ".cross." in name or name == "decoder.attend"]
-        if not names:
-            raise MiradaError("this model does not attend to the source, so there is no alignment.")
+        names = self.require_attention()
         with record(self.model, layers=names) as maps:
             self.model(source_BM, read_BN)
         layers_HNM = [torch.cat(maps.every(name), dim=2)[0] for name in names]
@@ -114,6 +119,13 @@ class Translator:
         shown_source = (*self.source.tokens(source_tokens), "⏎")
         shown_target = (*self.target.tokens(written[:-1]), "⏎")
         return Alignment(shown_source, shown_target, weights_NM)
+
+    def require_attention(self) -> list[str]:
+        """The layers that look at the source."""
+        names = [name for name in attention_layers(self.model) if ".cross." in name or name == "decoder.attend"]
+        if not names:
+            raise MiradaError("this model does not attend to the source, so there is no alignment.")
+        return names
 
     def read(self, tokens: Sequence[Sequence[int]]) -> Tensor:
         """(B, M) source tokens with their end, padded."""

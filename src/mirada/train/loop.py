@@ -189,12 +189,12 @@ class Training:
         for number in range(recipe.accumulate):
             batch = next(batches)
             inputs, targets = (t.to(self.accelerator.device) for t in (batch.inputs, batch.targets))
-            with self.accelerator.autocast():
-                share = objective(self.model, inputs, targets) / recipe.accumulate
-            if batch.weight != 1.0:
-                share = share * batch.weight
             is_last = number == recipe.accumulate - 1  # gradients go to other processes once a step
             with nullcontext() if is_last else self.accelerator.no_sync(self.model):
+                with self.accelerator.autocast():
+                    share = objective(self.model, inputs, targets) / recipe.accumulate
+                if batch.weight != 1.0:
+                    share = share * batch.weight
                 self.accelerator.backward(share)
             loss, samples = loss + share.item(), samples + len(batch.rows)
         loss, samples = self.processes.sums(loss, samples)

@@ -8,6 +8,7 @@ from typing import Literal
 from mirada.errors import MiradaError
 from mirada.train.files import write_atomically, write_json
 from mirada.train.folder import RunFolder
+from mirada.verbs.engines.exported import MODEL
 from mirada.verbs.engines.session import require_names
 from mirada.verbs.export_ctranslate2 import write_ctranslate2
 from mirada.verbs.export_onnx import write_onnx
@@ -56,6 +57,9 @@ def export(
     about = described(trained)
     if to == "onnx":
         return write_onnx(trained, about, folder, precision)
+    # Of another export: mirada.load would take it for this model's. data.json tells how it was made.
+    for former in (folder / "data.json", folder / MODEL):
+        former.unlink(missing_ok=True)
     files = WRITERS[to](trained, about, folder)
     write_json(folder / "data.json", about)
     return [*files, folder / "data.json"]

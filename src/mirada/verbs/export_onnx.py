@@ -16,12 +16,10 @@ from mirada.errors import MiradaError
 from mirada.machine.threads import num_cores
 from mirada.train.files import read_json, write_atomically, write_json
 from mirada.train.folder import model_folder
-from mirada.verbs.engines.exported import MODEL
+from mirada.verbs.engines.exported import MODEL, TOLERANCE
 from mirada.verbs.engines.session import Session, open_session
 from mirada.verbs.load import Trained
 
-# The largest difference of an output, in the largest output: sums in another order, and nothing more.
-TOLERANCE = 1e-5
 BATCHES = (1, 5)  # numbers of images at which the exported model is compared with the model itself
 INPUT, OUTPUT = "images", "outputs"
 BY_SAFETENSORS = {
@@ -47,6 +45,10 @@ def write_onnx(trained: Trained, described: dict, folder: Path, precision: str =
             whole, made = made, made.with_name("int8.onnx")
             measured |= quantise(trained, whole, made)
         content = made.read_bytes()
+    # data.json tells how model.onnx was made, and lies beside it only as long as that is so. Weights of an earlier
+    # export to safetensors may be those of another model.
+    for former in ("data.json", "model.safetensors", "model.json"):
+        (folder / former).unlink(missing_ok=True)
     write_atomically(folder / MODEL, lambda partial: partial.write_bytes(content))
     built = read_json(model_folder(trained.folder) / "model.json")
     model = {key: built[key] for key in ("system", "size", "num_parameters")}

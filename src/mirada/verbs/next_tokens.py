@@ -16,7 +16,6 @@ from torch import Tensor
 from mirada.data.text.tokeniser import Tokeniser
 from mirada.errors import MiradaError
 from mirada.tasks.filling import BLANK
-from mirada.tasks.translation import LONGEST
 from mirada.verbs.load import Trained
 from mirada.verbs.text.trained import VERBS, TrainedText
 
@@ -69,8 +68,8 @@ def _of_translation(trained: TrainedText, text: str, written: str, count: int) -
     source, so_far = translator.source.encode(text.strip()), translator.target.encode(written)
     if not source:
         raise MiradaError("an empty sentence has no translation; give some words.")
-    if max(len(source), len(so_far)) > LONGEST:
-        raise MiradaError(f"the sentence has over {LONGEST:,} tokens; divide it.")
+    if max(len(source), len(so_far)) > translator.longest:
+        raise MiradaError(f"the sentence has over {translator.longest:,} tokens; divide it.")
     read = [translator.target.start, *so_far]
     logits_T = _run(trained, translator.read([source]), [read])[-1]
 

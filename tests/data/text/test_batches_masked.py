@@ -31,6 +31,17 @@ def test_purity_and_resuming(tokeniser, texts):
     check_pure(lambda **options: MaskedBatches(texts, tokeniser, batch_size=7, max_length=13, **options))
 
 
+def test_texts_of_unknown_words_only_are_not_asked(texts):
+    words = Tokeniser.train(["el niño"], "word", 10)
+    known, unknown = words.encode("el niño"), words.encode("cosa lo")
+    batches = MaskedBatches([unknown] * 30 + [known] * 3, words, batch_size=2, max_length=13)
+    assert len(batches.hiding) == 3
+    for step in range(2 * len(batches)):
+        assert (batches.batch(0, step % len(batches)).targets != IGNORED).any()
+    with pytest.raises(MiradaError, match="0 training texts with tokens"):
+        MaskedBatches([unknown], words, batch_size=2, max_length=13)
+
+
 def originals(batch) -> torch.Tensor:
     return torch.where(batch.targets == IGNORED, batch.inputs, batch.targets)
 

@@ -149,6 +149,20 @@ def test_references_are_all_targets_of_the_source_on_its_side(tmp_path):
     assert table.subset([4]).references == [both]
 
 
+def test_the_only_counterpart_of_a_parallel_file_is_its_translation(tmp_path):
+    for name, content in {"train.en": "Hi.\nYes.\n", "train.es": "Hola.\nSí.\n"}.items():
+        (tmp_path / name).write_text(content, "utf-8")
+    table = open_text(tmp_path / "train.en")
+    assert pairs_of(table) == [("Hi.", "Hola."), ("Yes.", "Sí.")]
+    assert "train.en: train.es is its translation." in table.notes
+
+
+def test_half_a_surrogate_pair_is_an_unknown_character(tmp_path):
+    path = tmp_path / "cut.jsonl"
+    path.write_text('{"text": "cut off \\ud83d", "label": "a"}\n{"text": "whole", "label": "b"}\n', "utf-8")
+    assert open_text(path).texts[0] == "cut off \ufffd"
+
+
 @pytest.mark.parametrize("target", ["es", "train.es", Path("train.es")])
 def test_parallel_files_by_source_and_target(tmp_path, target):
     for split, pair in (("train", PAIRS[0]), ("dev", PAIRS[1])):
@@ -328,7 +342,12 @@ def test_texts_are_text(tmp_path):
         ({"d/a.tsv": lines(PAIRS), "d/b.tsv": lines(PAIRS)}, "d", {}, r"several data sets \(a.tsv, b.tsv\)"),
         ({"train.tsv": lines(PAIRS), "val.tsv": "x y\tz\n", "dev.tsv": "x y\tz\n"}, "train.tsv", {}, "are both val"),
         ({"train.tsv": "en\tes\na\tb\n", "test.tsv": "c d\te f\n"}, "train.tsv", {}, "columns are column1, column2"),
-        ({"a.en": "Hi.\n", "a.es": "Hola.\n"}, "a.en", {}, "give target=a.es beside it"),
+        (
+            {"a.en": "Hi.\n", "a.es": "Hola.\n", "a.fr": "Salut.\n"},
+            "a.en",
+            {},
+            "give data.target=a.es beside it",
+        ),
         ({"a.en": "Hi.\n", "a.es": "Hola.\n"}, "a.en", {"target": "fr"}, "target 'fr': there is no such file"),
         ({"a.en": "Hi.\n"}, "a.en", {"target": "a.en"}, "source and target are the same file"),
         (
@@ -342,7 +361,7 @@ def test_texts_are_text(tmp_path):
         ({"a.txt": "x"}, "a.txt", {"task": "translat"}, "did you mean 'translate'"),
         ({"a.txt": "x"}, "a.txt", {"text_column": "x"}, "columns are for tables"),
         ({"a.en": "x", "a.es": "y"}, ".", {"task": "classify"}, "which cannot be used to classify"),
-        ({"a.tsv": "x y\tz\nx y\tz\n" * 4}, "a.tsv", {}, "could be pairs or labelled texts; give task"),
+        ({"a.tsv": "x y\tz\nx y\tz\n" * 4}, "a.tsv", {}, "could be pairs or labelled texts; give data.task"),
         ({}, "absent.txt", {}, "absent.txt: no such file or folder"),
     ],
 )

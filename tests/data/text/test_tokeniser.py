@@ -258,3 +258,11 @@ def test_a_long_line_is_encoded():
     line = "ab" * 50_000
     assert tokeniser.decode(tokeniser.encode(line)) == line
     assert NO_PAD not in tokeniser.encode(line)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_half_a_surrogate_pair_is_read_as_the_replacement_character(kind, trained):
+    tokeniser = trained[kind]
+    assert tokeniser.encode("el \ud83d niño") == tokeniser.encode("el \ufffd niño")
+    assert tokeniser.encode_many(["\udcff"]) == [tokeniser.encode("\ufffd")]
+    assert Tokeniser.train(["el \udcff"], kind, 300).encode("el")

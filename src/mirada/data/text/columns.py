@@ -116,8 +116,8 @@ def _kind(free: Columns, choice: TextColumns, task: str | None, where: str) -> K
     if len(free) < 2:
         return "labelled"  # which a single column cannot be, as the caller says
     raise MiradaError(
-        f"{where}: the columns {', '.join(free)} could be pairs or labelled texts; give task=translate or "
-        "task=classify, or name the columns."
+        f"{where}: the columns {', '.join(free)} could be pairs or labelled texts; give data.task=translate or "
+        "data.task=classify, or name the columns."
     )
 
 
@@ -136,7 +136,7 @@ def _pair(free: Columns, choice: TextColumns, where: str) -> tuple[str, str]:
     chosen = [name or (rest.pop(0) if rest else None) for name in (source, target)]
     if chosen[0] is None or chosen[1] is None or chosen[0] == chosen[1]:
         raise MiradaError(
-            f"{where}: no two columns of text among {', '.join(free)}; give source_column and target_column."
+            f"{where}: no two columns of text among {', '.join(free)}; give data.source_column and data.target_column."
         )
     return chosen[0], chosen[1]
 
@@ -154,7 +154,7 @@ def _label_column(free: Columns, text: str | None, where: str) -> str:
     if label is None and len(free) == 2:
         label = list(rest)[-1]
     if label is None:
-        raise MiradaError(f"{where}: no label column among {', '.join(free)}; give label_column.")
+        raise MiradaError(f"{where}: no label column among {', '.join(free)}; give data.label_column.")
     return label
 
 
@@ -165,7 +165,7 @@ def _text_column(free: Columns, label: str | None, where: str) -> str:
     if found is None and len(texts) == 1:
         found = texts[0]
     if found is None:
-        raise MiradaError(f"{where}: which of the columns {', '.join(free)} holds the text; give text_column.")
+        raise MiradaError(f"{where}: which of the columns {', '.join(free)} holds the text; give data.text_column.")
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import gzip
+import re
 import zlib
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from mirada.errors import MiradaError
 
 GZIP = ".gz"
 PEEK = 1 << 16
+HALVES = re.compile(r"[\ud800-\udfff]")
 
 # The mark of UTF-32 begins with that of UTF-16, so it is looked for first.
 _MARKS = (
@@ -20,6 +22,11 @@ _MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
     (codecs.BOM_UTF8, "utf-8-sig"),
 )
+
+
+def sound(text: str) -> str:
+    """Halves of surrogate pairs, which JSON and arguments can hold but no encoding, become U+FFFD."""
+    return HALVES.sub("\ufffd", text)
 
 
 def read_text(path: Path) -> str:

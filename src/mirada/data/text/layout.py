@@ -55,7 +55,9 @@ def layout_of_file(path: Path, task: str | None, *, is_alone: bool = False) -> L
         kind = "plain" if task is None or plain_task else "table"  # pairs are also published as .txt with tabs
     else:
         others = [other.name for other in counterparts(path)]
-        hint = f"give target={others[0]} beside it" if others else f"expected {', '.join((*TEXTS, *TABLES))}"
+        if len(others) == 1:
+            return _with_note(layout_of_parallel(path, others[0]), f"{path.name}: {others[0]} is its translation.")
+        hint = f"give data.target={others[0]} beside it" if others else f"expected {', '.join((*TEXTS, *TABLES))}"
         raise MiradaError(
             f"{path}: cannot tell what {ending(path) or 'this'} files hold; {hint}, or rename it to .txt."
         )
@@ -82,6 +84,10 @@ def layout_of_parallel(path: Path, target: str) -> Layout:
     files = {split: file for split, file in sources.items() if split in targets}
     parts = tuple(Part(file, split, targets[split]) for split, file in files.items())
     return Layout("parallel", parts or (Part(path, None, other),), _sibling_notes(path, files))
+
+
+def _with_note(layout: Layout, note: str) -> Layout:
+    return Layout(layout.kind, layout.parts, (note, *layout.notes))
 
 
 def layout_of_folder(folder: Path, task: str | None) -> Layout:
@@ -192,7 +198,9 @@ def _table_sets(files: Sequence[Path]) -> list[Layout]:
 def _parallel_sets(files: Sequence[Path], folder: Path) -> list[Layout]:
     sides = sorted({ending(file) for file in files if counterparts(file)})
     if len(sides) > 2:
-        raise MiradaError(f"{folder}: files in {len(sides)} languages ({', '.join(sides)}); give one file, and target.")
+        raise MiradaError(
+            f"{folder}: files in {len(sides)} languages ({', '.join(sides)}); give one file, and data.target."
+        )
     sets, seen = [], set()
     for file in files:
         if sides and ending(file) == sides[0] and counterparts(file) and _family(file) not in seen:
@@ -200,7 +208,8 @@ def _parallel_sets(files: Sequence[Path], folder: Path) -> list[Layout]:
             training = [f for f in files if _family(f) == _family(file) and split_of(f) == "train"]
             layout = layout_of_parallel(training[0] if training else file, sides[1])
             first, second = (side[1:] for side in sides)
-            note = f"from {first} to {second}; for the other direction give {_stem(file)}.{second} and target={first}."
+            back = f"{_stem(file)}.{second} and data.target={first}"
+            note = f"from {first} to {second}; for the other direction give {back}."
             sets.append(Layout("parallel", layout.parts, (note,)))
     return sets
 

@@ -74,18 +74,24 @@ def masked_evaluation(
 
 
 class Hiding:
-    """Rows of text, and which of their tokens may be hidden. Texts without tokens are left out."""
+    """Rows of text, and which of their tokens may be hidden. Texts without ordinary tokens are left out."""
 
     def __init__(
         self, texts: Tokens, tokeniser: Tokeniser, max_length: int, share: float, whole_words: bool, rows: Tensor
     ) -> None:
         room = room_within(max_length, 2)
-        places = [(row, first) for row, text in enumerate(texts) for first in range(0, len(text), room)]
+        self.ordinary = tokeniser.ordinary
+        known = set(self.ordinary.tolist())
+        places = [
+            (row, first)
+            for row, text in enumerate(texts)
+            for first in range(0, len(text), room)
+            if not known.isdisjoint(text[first : first + room])
+        ]
         pieces = [texts[row][first : first + room] for row, first in places]
         self.texts = TokenRows(pieces, before=[tokeniser.start], after=[tokeniser.end])
         self.rows = rows[[row for row, _ in places]]
         self.tokeniser, self.share, self.whole_words = tokeniser, share, whole_words
-        self.ordinary = tokeniser.ordinary
         self.is_special_T = torch.ones(len(tokeniser), dtype=torch.bool).index_fill_(0, self.ordinary, False)
 
     def __len__(self) -> int:

@@ -19,7 +19,7 @@ from mirada.data.hugging_face import features_of
 from mirada.data.packed import read_values, schema_of
 from mirada.data.tabular import cell_text
 from mirada.data.text.column_names import is_header
-from mirada.data.text.encoding import is_gzip_name, peek_text, read_text
+from mirada.data.text.encoding import is_gzip_name, peek_text, read_text, sound
 from mirada.errors import MiradaError
 
 NESTED = "translation"  # {"translation": {"en": …, "es": …}}, the layout of Hugging Face
@@ -170,7 +170,7 @@ def _from_objects(objects: Iterable[tuple[int, dict]], path: Path) -> Records:
         for name, cells in columns.items():
             if name not in record:
                 raise MiradaError(f"{path}: line {line} has no {name!r}, expected {', '.join(columns)} as in line 1.")
-            cells.append(cell_text(record[name]).strip())
+            cells.append(sound(cell_text(record[name])).strip())
         lines.append(line)
     if not lines:
         raise MiradaError(f"{path}: the table has no rows.")

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from mirada.data.text.blanks import encode_blanks
+from mirada.data.text.encoding import sound
 from mirada.data.text.hugging_face_tokeniser import read_hugging_face
 from mirada.data.text.token_words import Style, TokenWords
 from mirada.data.text.tokeniser_files import read_saved, saved_text
@@ -60,7 +61,7 @@ class Tokeniser:
     @classmethod
     def train(cls, texts: Iterable[str], kind: Kind, num_tokens: int = 8000, lowercase: bool = False) -> Tokeniser:
         """At most `num_tokens` tokens, fewer if the texts have no more; of kind "character", all that are in them."""
-        tokeniser = cls(train(list(texts), kind, num_tokens, lowercase=lowercase), kind)
+        tokeniser = cls(train(list(map(sound, texts)), kind, num_tokens, lowercase=lowercase), kind)
         if kind != "character" and len(tokeniser) < num_tokens:
             log.info("the text has only %d tokens of kind %r, not %d", len(tokeniser), kind, num_tokens)
         return tokeniser
@@ -84,19 +85,20 @@ class Tokeniser:
         return saved_text(self._pipeline, self.kind, self.special)
 
     def encode(self, text: str) -> list[int]:
-        return self._pipeline.encode(text, add_special_tokens=False).ids
+        return self._pipeline.encode(sound(text), add_special_tokens=False).ids
 
     def encode_many(self, texts: Sequence[str]) -> list[list[int]]:
         """Several times faster than one by one."""
         found: list[list[int]] = []
         for first in range(0, len(texts), MANY):
-            encoded = self._pipeline.encode_batch_fast(list(texts[first : first + MANY]), add_special_tokens=False)
+            some = list(map(sound, texts[first : first + MANY]))
+            encoded = self._pipeline.encode_batch_fast(some, add_special_tokens=False)
             found += [one.ids for one in encoded]
         return found
 
     def encode_blanks(self, texts: Sequence[str]) -> list[int]:
         """texts[0] mask texts[1] mask …, where a mask stands for a word and the space before it."""
-        return encode_blanks(self._pipeline, self._words, texts, self.mask)
+        return encode_blanks(self._pipeline, self._words, list(map(sound, texts)), self.mask)
 
     def decode(self, ids: Iterable[int] | Tensor) -> str:
         """The text. Numbers beyond the vocabulary, which a larger model may choose, are unknown."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+import logging
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -16,7 +18,7 @@ from mirada.machine.threads import num_cores
 from mirada.tasks.words import words_of
 from mirada.train.files import read_json
 from mirada.train.folder import RunFolder
-from mirada.verbs.engines.session import Session, open_session
+from mirada.verbs.engines.session import PACKAGES, Session, open_session
 from mirada.verbs.images import (
     NamedImage,
     Progress,
@@ -28,9 +30,13 @@ from mirada.verbs.images import (
     rows_of,
 )
 
+log = logging.getLogger(__name__)
+
 MODEL = "model.onnx"
 # Images that a core computes at a time where there are many: what they need stays in its cache.
 BATCH = 8
+# The largest difference of an output, in the largest output: sums in another order, and nothing more.
+TOLERANCE = 1e-5
 
 
 @dataclass(frozen=True)
@@ -114,7 +120,7 @@ class Exported:
 
     @cached_property
     def _on_one_core(self) -> Session:
-        return open_session(self.path, self.engine, 1)
+        return open_session(self.path, self.engine, 1, calls=num_cores())
 
 
 def open_exported(folder: RunFolder, engine: str, *, inside: Path | None = None) -> Exported:
@@ -122,7 +128,27 @@ def open_exported(folder: RunFolder, engine: str, *, inside: Path | None = None)
     place = inside or folder.path
     data = read_json(place / folder.data.name)
     require_images(folder, data, engine)
-    return Exported(folder, place / MODEL, data, engine)
+    found = Exported(folder, place / MODEL, data, engine)
+    require_agreement(found)
+    return found
+
+
+def require_agreement(found: Exported) -> None:
+    """An exported file was checked by ONNX Runtime; another engine must give what that one gives."""
+    if found.engine in found.data.get("onnx", {}).get("difference", {}):
+        return
+    if importlib.util.find_spec(PACKAGES["onnx"]) is None:
+        log.warning("%s: was not checked by %s, as there is no onnxruntime here", found.path, found.engine)
+        return
+    shape = (2, found.data["in_channels"], *found.data["image_size"])
+    images = np.random.default_rng(0).standard_normal(shape, np.float32)
+    wanted, own = (open_session(found.path, engine, num_cores())(images) for engine in ("onnx", found.engine))
+    difference = np.abs(own - wanted).max() / np.abs(wanted).max().clip(1e-30)
+    if not difference <= TOLERANCE:
+        raise MiradaError(
+            f"{found.path}: by {found.engine} it differs from ONNX Runtime by {difference:.2g} of its largest output, "
+            f"more than {TOLERANCE:g}; leave --engine out."
+        )
 
 
 def require_images(folder: RunFolder, data: dict, engine: str) -> None:

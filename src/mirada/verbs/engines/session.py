@@ -18,11 +18,11 @@ ENGINES = ("torch", *PACKAGES)
 PRECISIONS = ("float32", "int8")
 
 
-def open_session(path: Path, engine: str, threads: int) -> Session:
-    """The model of a file; each call uses so many threads."""
+def open_session(path: Path, engine: str, threads: int, calls: int = 1) -> Session:
+    """The model of a file; each call uses so many threads, and so many calls come at once."""
     require_package(engine)
     try:
-        return {"onnx": _by_onnx_runtime, "openvino": _by_openvino}[engine](path, threads)
+        return {"onnx": _by_onnx_runtime, "openvino": _by_openvino}[engine](path, threads, calls)
     except Exception as error:  # both raise many types
         reason = " ".join(str(error).split())[:200]
         raise MiradaError(
@@ -44,7 +44,7 @@ def require_names(engine: str, precision: str) -> None:
         raise MiradaError(f"precision int8 is for the engine onnx, not for {engine}; choose one of them.")
 
 
-def _by_onnx_runtime(path: Path, threads: int) -> Session:
+def _by_onnx_runtime(path: Path, threads: int, calls: int) -> Session:
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -58,11 +58,13 @@ def _by_onnx_runtime(path: Path, threads: int) -> Session:
     return lambda inputs: session.run(None, {name: inputs})[0]
 
 
-def _by_openvino(path: Path, threads: int) -> Session:
+def _by_openvino(path: Path, threads: int, calls: int) -> Session:
     import openvino
 
     settings = {
-        "INFERENCE_NUM_THREADS": threads,
+        "INFERENCE_NUM_THREADS": threads * calls,
+        "NUM_STREAMS": calls,  # with one, calls of several threads would wait for each other
+        "ENABLE_CPU_PINNING": False,
         # Cores that know bfloat16 would compute in it unasked.
         "INFERENCE_PRECISION_HINT": "f32",
         "PERFORMANCE_HINT": "LATENCY",

@@ -88,6 +88,11 @@ class PreparedMasked(PreparedText):
     def describe(self) -> dict:
         return super().describe() | {"token_counts": self.counts("train").tolist()}
 
+    def can_ask(self, side: str) -> bool:
+        """Whether there is a token that can be hidden: not an unknown one."""
+        known = set(self.tokeniser.ordinary.tolist())
+        return any(not known.isdisjoint(text) for text in self.encoded(side))
+
     def evaluation(self, side: str) -> Iterator[Batch]:
         return masked_evaluation(
             self.encoded(side),

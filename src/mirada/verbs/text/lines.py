@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from mirada.data.text.columns import TextColumns, find_roles
-from mirada.data.text.encoding import read_text
+from mirada.data.text.encoding import read_text, sound
 from mirada.data.text.layout import TABLES, TEXTS
 from mirada.data.text.records import ending, read_records
 from mirada.errors import MiradaError
@@ -30,7 +30,7 @@ def texts_of(given: object) -> Texts:
         texts = given
     else:
         words = [given] if isinstance(given, str | os.PathLike) else _listed(given)
-        texts = Texts(text for word in words for text in _texts_of_one(word))
+        texts = Texts(sound(text) for word in words for text in _texts_of_one(word))
     if not texts:
         raise MiradaError("no texts are given; give at least one.")
     return texts

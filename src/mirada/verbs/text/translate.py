@@ -98,7 +98,8 @@ class PreparedPairs(PreparedText):
         quick = task.tally(model, self.evaluation("val"), device).quick()
         translator = self._translator(model, device)
         short = (pair for pair in self._sentences("val") if len(pair[0]) <= CHARACTERS * self.text.max_length)
-        sentences = list(itertools.islice(short, WATCHED)) or self._sentences("val")[:1]
+        readable = (pair for pair in short if translator.can_read(pair[0]))
+        sentences = list(itertools.islice(readable, WATCHED)) or [("", ("",))]
         written = translator.translate([source for source, _ in sentences], beam=1, max_length=self.text.max_length)
         return {**quick, **quick_scores([best[0].text for best in written], [refs for _, refs in sentences])}
 
