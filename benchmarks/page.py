@@ -19,6 +19,7 @@ from benchmarks.page_compared import masks_text, systems_text, transfer_text
 from benchmarks.page_engines import engines_text
 from benchmarks.page_explain import explain_text
 from benchmarks.page_maps import MEMORY_TEXT, SPEED_TEXT, maps_rows, maps_text, maps_verdict, memory_rows, speed_rows
+from benchmarks.page_masks import tiles_text
 from benchmarks.page_serve import serve_text
 from benchmarks.page_speed import busy_text, scale_text
 from benchmarks.page_text import text_sections
@@ -34,6 +35,7 @@ DOCS = ROOT / "docs"
 PRESETS = ROOT / "src" / "mirada" / "config" / "presets"
 # Around the pictures in docs/train.md.
 BEGIN, END = "<!-- pictures of benchmarks/page.py -->", "<!-- end of pictures -->"
+MASKED = "SDPA, same mask"
 
 
 def table(head: list[str], rows: list[list[str]]) -> str:
@@ -50,7 +52,7 @@ def page() -> str:
     parts = ["# Measurements\n", "Made by `python benchmarks/page.py` from the files in `benchmarks/results/`.\n"]
     training = (
         *(small_data_section, time_to_accuracy_section, systems_section, transfer_section),
-        *(masks_section, text_section, maps_section),
+        *(masks_section, mask_tiles_section, text_section, maps_section),
     )
     explaining = (explain_section, explain_cost_section, relations_section)
     speed = (
@@ -96,9 +98,11 @@ def window_section() -> str:
             [
                 f"{row['length']:,}",
                 f"{row['ms']['window']:.0f} ms",
-                *(faster(row["faster_than"][name]) for name in ("SDPA, same mask", "SDPA, full", "SDPA, causal")),
-                f"{row['peak_mb']['window']:.0f} MB",
-                f"{row['peak_mb']['SDPA, same mask']:.0f} MB",
+                *(
+                    faster(row["faster_than"][name]) if name in row["faster_than"] else "–"
+                    for name in (MASKED, "SDPA, full", "SDPA, causal")
+                ),
+                *(f"{row['peak_mb'][name]:.0f} MB" if name in row["peak_mb"] else "–" for name in ("window", MASKED)),
             ]
             for row in found["rows"]
         ]
@@ -167,13 +171,14 @@ def profile_section() -> str:
     rows = [[part, *(f"{100 * found['share'][part]:.1f} %" for found in profiles.values())] for part in first["share"]]
     outside = (f"**{100 * found['outside']:.1f} %**" for found in profiles.values())
     rows.append(["**outside forward, backward and optimiser**", *outside])
-    rows.append(["an epoch", *(f"{found['seconds_per_epoch']:.1f} s" for found in profiles.values())])
+    rows.append(["an epoch", *(f"{found['seconds_per_epoch']:.2g} s" for found in profiles.values())])
     rows.append(["evaluation beside it", *(f"{100 * found['evaluation']:.1f} %" for found in profiles.values())])
     return (
         "## Where the time of an epoch goes\n\n"
         f"`make bench`: `mirada train` on {first['num_images']['train']:,} images of 32 × 32 × 3 in memory, "
-        f"{first['epochs']} epochs with an evaluation and a checkpoint each, {results['threads']} threads of "
-        f"{machine['processor']}, torch {machine['torch']}; wall time.\n\n"
+        f"{first['epochs']} epochs with an evaluation and a checkpoint each (`tiny-images`: digits, many epochs, 20 "
+        f"evaluations), {results['threads']} threads of {machine['processor']}, torch {machine['torch']}; wall "
+        "time.\n\n"
     ) + table(["part", *(f"preset {name}" for name in profiles)], rows)
 
 
@@ -205,8 +210,9 @@ def step_section() -> str:
 
 def faster_or_not(ratio: list[float]) -> str:
     median, low, high = ratio
-    verdict = "tie" if low <= 1 <= high else "faster" if median > 1 else "slower"
-    return f"{median:.2f} ({low:.2f}–{high:.2f}), {verdict}"
+    if low <= 1 <= high:
+        return f"tie ({low:.2f}–{high:.2f})"
+    return f"{median:.2f} ({low:.2f}–{high:.2f}), {'faster' if median > 1 else 'slower'}"
 
 
 def small_data_section() -> str:
@@ -247,6 +253,10 @@ def maps_section() -> str:
 
 def masks_section() -> str:
     return masks_text(read("masks"))
+
+
+def mask_tiles_section() -> str:
+    return tiles_text(read("mask_tiles"))
 
 
 def explain_section() -> str:

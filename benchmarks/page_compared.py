@@ -20,7 +20,8 @@ def systems_text(results: dict) -> str:
     if kept := results.get("pixels"):
         text += (
             "\n`image_gpt` learns the pixels, at 16 × 16 in 512 colours, not the classes; fewer bits are better, and a "
-            "difference below zero is a gain. The formula has the pairs with earlier pixels, the counter all:\n\n"
+            f"difference below zero is a gain. {_interval(kept)} The formula has the pairs with earlier pixels, the "
+            "counter all:\n\n"
         ) + _table(kept, "system")
     return text
 
@@ -63,12 +64,26 @@ def _table(kept: dict, of: str) -> str:
 
 def _conditions(kept: dict) -> str:
     machine, first = kept["machine"], next(iter(kept["steps"].values()))
+    seeds = kept["seeds"]
+    half = " ± is half of the 95 % interval of the mean (Student's t)." if seeds > 1 else ""
     return (
         f"{kept['minutes']:g} minutes each on {first['threads']} cores of {machine['processor']}, torch "
-        f"{machine['torch']}, {kept['seeds']} seeds. Steps were timed once, in turns, on the idle machine; the minutes "
-        "are so many steps. ± is half of the 95 % interval of the mean (Student's t). The difference to the first is "
-        "on the same test images, its 95 % interval from drawing seeds and images anew."
+        f"{machine['torch']}, {seeds} {'seeds' if seeds > 1 else 'seed'}. Steps were timed once, in turns, on the idle "
+        f"machine; the minutes are so many steps.{half} {_interval(kept)}"
     )
+
+
+def _interval(kept: dict) -> str:
+    """Where the interval of a difference comes from, as compare/statistics.py has it."""
+    several = kept["seeds"] > 1
+    if kept["rows"][0]["metric"] == "accuracy":
+        drawn = "seeds and images" if several else "images"
+        source = f"its 95 % interval from drawing {drawn} anew"
+    else:
+        source = (
+            "its 95 % interval Student's t over the seeds" if several else "without an interval, as one seed has none"
+        )
+    return f"The difference to the first is on the same test images, {source}."
 
 
 def _share(giver: dict) -> str:

@@ -55,12 +55,14 @@ def _files(results: dict) -> str:
         ]
         for name, used in found["used"].items()
     ]
-    shape = found["shape"]
+    shape, rounded = found["shape"], found["int8"]
     return (
         (
             f"{found['num_files']:,} JPEG files of {found['size']} px, decoding included, by `mirada predict RUN FILES "
             f"-o answers.csv` (`vit`, patch {shape['patch_size']}, dim {shape['dim']}, depth {shape['depth']}) and a "
-            "script of timm with a DataLoader of 2 workers, alternating processes from start to end:\n\n"
+            "script of timm with a DataLoader of 2 workers, alternating processes from start to end. Of the "
+            f"{rounded['num_held_out']} held-out photos this model, which learned for a moment how blurred a photo is, "
+            f"tells {100 * rounded['float32']:.1f} % right in float32 and {100 * rounded['int8']:.1f} % in int8:\n\n"
         )
         + _table(["", "time", "files per second", "CPU time", "faster than timm"], rows)
         + "\n"

@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+import re
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -174,7 +175,7 @@ def test_throughput_on_the_page(places):
     (results / "throughput.json").write_text(json.dumps(content))
     text = page.page()
     assert "| **outside forward, backward and optimiser** | **3.1 %** |" in text
-    assert "| a tie | 100.0 ms | 75 % | 1.01 (0.98–1.05), tie |" in text and "157 GFLOP/s" in text
+    assert "| a tie | 100.0 ms | 75 % | tie (0.98–1.05) |" in text and "157 GFLOP/s" in text
     assert "0.90 (0.88–0.92), slower |" in text
 
 
@@ -316,6 +317,7 @@ def kept_comparison(*names: str) -> dict:
         "preset": "medium-data",
         "machine": {"processor": "Abacus", "torch": "2.13"},
         "table": [{"entrant": name, **row} for name in names],
+        "rows": [{"entrant": name, "metric": "accuracy"} for name in names],
         "steps": {name: {"steps": 1000, "threads": 2} for name in names},
     }
 
@@ -337,6 +339,34 @@ def test_systems_and_transfer_are_on_the_page_when_there_are_results(places):
     assert "5 minutes each on 2 cores of Abacus" in text
 
 
+@pytest.mark.parametrize(
+    ("metric", "seeds", "said"),
+    [
+        ("accuracy", 3, "3 seeds. .* from drawing seeds and images anew"),
+        ("accuracy", 1, "1 seed. .* from drawing images anew"),
+        ("dice", 3, r"3 seeds. .* ± is half .* interval Student's t over the seeds"),
+        ("dice", 1, "1 seed. .* without an interval"),
+    ],
+)
+def test_the_page_says_where_intervals_come_from(metric, seeds, said):
+    rows = [{"entrant": "unet", "metric": metric}]
+    text = page.masks_text({"nuclei": kept_comparison("unet") | {"trivial": 0.3, "seeds": seeds, "rows": rows}})
+    assert re.search(said, text)
+    assert ("±" in text) == (seeds > 1)
+
+
+def test_large_masks_are_on_the_page_when_there_are_results(places):
+    results, _ = places
+    assert "in tiles" not in page.page()
+    row = {"megabytes": 1234, "seconds": 5.67, "pixels_per_second": 4_000_000, "share_near_seams": 0.0625}
+    row |= {"changed_near_seams": 0.0123, "changed_inside": 0.0045, "foreground": 0.2}
+    content = {"size": [4000, 6000], "systems": {"unet": row}, "machine": {"processor": "Abacus", "torch": "2.13"}}
+    (results / "mask_tiles.json").write_text(json.dumps(content))
+    text = page.page()
+    assert "6,000 × 4,000 pixels" in text
+    assert "| `unet` | 1,234 MB | 5.7 | 4,000,000 | 6.25 % | 1.23 % | 0.45 % |" in text
+
+
 def test_masks_are_compared_with_and_without_skips(tmp_path):
     found = masks.measurements(shapes(), tmp_path, (5, 10), 1)["pets"]
     contest = Contest(str(found.source), found.entrants, 1, found.settings, found.preset, 10)
@@ -354,3 +384,27 @@ def test_seams_of_tiles_are_where_tiles_meet():
     assert np.flatnonzero(near[:, 9]).tolist() == [*range(16, 24), *range(36, 44)]
     assert np.flatnonzero(near[9]).tolist() == list(range(16, 24))
     assert rows.sum() == 16 and columns.sum() == 8
+
+
+@pytest.mark.parametrize("blend", [0, 4])
+def test_tiles_begun_elsewhere_are_judged_near_seams_of_both_and_away_from_the_new_border(blend):
+    plan = Plan(tile=64, halo=8, blend=blend, is_moved=bool(blend))
+    part = np.zeros((300, 280, 3), np.uint8)
+    changed, near = mask_tiles.tiled_twice(part, plan, lambda pixels: mask_tiles.near_seams(pixels.shape[:2], plan))
+    assert changed.any() and not changed[~near].any()
+    assert near.any() and not near.all()
+
+    def at_borders(pixels):
+        found = np.zeros(pixels.shape[:2], bool)
+        found[: plan.halo], found[:, : plan.halo] = True, True
+        return found
+
+    assert not mask_tiles.tiled_twice(part, plan, at_borders)[0].any()
+
+
+def test_an_image_to_try_has_seams_that_are_judged():
+    for plan in (Plan(512, 144, 0, is_moved=False), Plan(96, 16, 16, is_moved=True)):
+        _, near = mask_tiles.tiled_twice(
+            np.zeros((*mask_tiles.SMALL, 3), np.uint8), plan, lambda pixels: np.zeros(pixels.shape[:2])
+        )
+        assert near.any() and not near.all()

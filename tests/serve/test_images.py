@@ -99,6 +99,20 @@ def test_masks_come_as_shares_or_as_a_picture(served, tmp_path):
         assert np.allclose(entry["relevance"], numbers["maps"][method]["relevance"], atol=1e-6)
 
 
+def test_a_model_of_tiles_explains_the_middle_of_an_image_as_large_as_it_is(served, tmp_path):
+    run = mask_run(tmp_path / "run", fit="tile")
+    large = Image.open(io.BytesIO(picture(5, (400, 500))))
+    large.save(tmp_path / "large.jpg", quality=95)
+    pixels = np.asarray(Image.open(tmp_path / "large.jpg"))
+    middle = pixels[(400 - 24) // 2 :, (500 - 24) // 2 :][:24, :24]
+    answer = served(run).post("/explain?method=occlusion", files=files((tmp_path / "large.jpg").read_bytes()))
+    assert answer.status_code == 200, answer.text
+    found = answer.json()["explanations"][0]["maps"]["occlusion"]["relevance"]
+    for image in (middle, tmp_path / "large.jpg"):
+        expected = mirada.explain(run, image, method="occlusion").numbers()[0]["maps"]["occlusion"]["relevance"]
+        assert np.allclose(found, expected, atol=1e-6)
+
+
 def test_the_card_tells_what_is_served(run, served):
     client = served(run, images=3)
     card = client.get("/card").json()

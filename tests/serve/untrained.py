@@ -39,7 +39,7 @@ def image_run(path: Path, task: str = "single-label", names: list[str] | None = 
     return _written(path, "vit", arguments, about)
 
 
-def mask_run(path: Path) -> Path:
+def mask_run(path: Path, fit: str = "squash") -> Path:
     names = ["background", "cell"]
     arguments = {"image_size": SIZE, "in_channels": 3, "num_classes": 2, "dim": 4, "depth": 2}
     classes = {"codes": [0, 1], "names": names, "ignored": [], "are_colours": False}
@@ -47,7 +47,7 @@ def mask_run(path: Path) -> Path:
         path,
         "unet",
         arguments,
-        {"inputs": "masks", "task": "segment", "class_names": names, "classes": classes, **PIXELS},
+        {"inputs": "masks", "task": "segment", "class_names": names, "classes": classes, **PIXELS, "fit": fit},
     )
 
 

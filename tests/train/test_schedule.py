@@ -32,6 +32,12 @@ def test_cosine_and_linear_warm_up_then_fall_to_zero():
     assert learning_rate(50, peak=3.0, total=101, warmup=11, schedule="constant") == 3.0
 
 
+def test_poly_falls_by_the_power_of_deeplab():
+    rates = [learning_rate(t, peak=3.0, total=101, warmup=11, schedule="poly") for t in range(101)]
+    assert rates[0] == pytest.approx(3 / 11) and rates[11] == pytest.approx(3.0)
+    assert rates[56] == pytest.approx(3 * 0.5**0.9) and rates[100] == pytest.approx(3 * (1 / 90) ** 0.9)
+
+
 def test_H3_one_sgd_step_equals_the_hand_update():
     layer = nn.Linear(3, 2)
     x = torch.randn(5, 3)

@@ -26,7 +26,8 @@ def check(
         str,
         typer.Argument(
             metavar="SOURCE",
-            help="Labelled images (folder, table, .npz, IDX, sample set), text (.txt, table of pairs), a graph, plots.",
+            help="Labelled images (folder, table, .npz, IDX, sample set), images with masks (folders, .npz), text "
+            "(.txt, table of pairs), a graph, plots.",
             show_default=False,
         ),
     ],
@@ -41,7 +42,8 @@ def check(
 ) -> None:
     """Look at the data before training: counts, sizes, broken files, balance, duplicates, leaks between splits; of a
     graph nodes, edges, isolated nodes, balance and split; of text lengths, copies and odd rows; of plots places,
-    values, clusters, and what rasters lack around them.
+    values, clusters, and what rasters lack around them; of masks whether each fits its image, and the share of every
+    class.
 
     The exit code is 0 if one can train on it, with or without warnings, and 2 if not.
 
@@ -50,6 +52,7 @@ def check(
       mirada check photos/
       mirada check labels.csv data.label_column=species --near
       mirada check photos/ --json > photos.json
+      mirada check cells/                                  folders images and masks
       mirada check plots.csv --rasters climate.tif --target richness
     """
     start_logging(log_level, verbose, quiet)

@@ -10,7 +10,6 @@ import numpy as np
 from PIL import Image
 
 from mirada.data import decode_image, fit_image, match_channels, open_source
-from mirada.data.masks.table import open_masks
 from mirada.errors import MiradaError
 from mirada.report.contents import Contents
 from mirada.report.style import data_uri
@@ -39,9 +38,6 @@ def open_held_out(run: Contents) -> Reader:
     if data["kind"] in FILE_KINDS:
         size = tuple(data["image_size"])
         return Reader(run, lambda prediction: decode_image(prediction["name"], size))
-    if data.get("inputs") == "masks":
-        masks = open_masks(data["source"], classes=None, ignore=None)
-        return Reader(run, lambda prediction: masks.read_image(int(prediction["row"])))
     table = open_source(data["source"], task=data.get("labels", data["task"]))
     if table.checksum() != data["checksum"]:
         raise MiradaError(f"{data['source']}: changed since the run, so its images are no longer those of this run.")

@@ -138,7 +138,7 @@ def _add_explain(router: APIRouter, served: Served) -> None:
 
 def _pixels(served: Served, file: UploadFile, whole: bool = False) -> np.ndarray:
     """With `whole`, at the size of the file; else a large JPEG may be decoded smaller, as `mirada predict` does."""
-    size = None if whole else served.trained.target.size
+    size = None if whole else served.trained.target.decoded_size
     content = file.file.read()
     return pixels_of_upload(content, file.filename or "", max_pixels=served.limits.pixels, size=size)
 

@@ -1,8 +1,8 @@
 """How well a mask fits, class by class. Shape letters: C classes, H height, W width.
 
     Dice = 2 |P ∩ T| / (|P| + |T|)        IoU = |P ∩ T| / |P ∪ T|
-    HD95 = the 95th percentile of the distances from the edge of either mask to the edge of the other, in pixels
-    boundary F1 = of the shares of either edge that lie within a tolerance of the other
+    HD95 = max(p95 of d(x, ∂T) over x in ∂P, p95 of d(x, ∂P) over x in ∂T), in pixels; ∂ is the edge of a mask
+    boundary F1 = of the shares of either edge that lie within a tolerance of the other, at least one pixel
 
 Empty masks: where neither has the class, the image says nothing of it and is left out of its mean. Where only one has
 it, Dice, IoU and boundary F1 are 0, and HD95 is the diagonal of the image, its worst value. (TransUNet's

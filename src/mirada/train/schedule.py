@@ -2,6 +2,7 @@
 
 cosine     η · ½(1 + cos(π (t − w)/(T − w)))          after a linear warm-up of w steps
 linear     η · (T − t)/(T − w)
+poly       η · ((T − t)/(T − w))^0.9                  DeepLab's, which TransUNet has
 constant   η
 noam       η · min(t/w, √(w/t)), t from 1: with η = (d·w)^−½ this is d^−½ · min(t^−½, t · w^−³ᐟ²) (Vaswani 2017, eq. 3)
 """
@@ -25,7 +26,7 @@ def learning_rate(step: int, *, peak: float, total: int, warmup: int, schedule: 
     progress = (step - warmup) / max(total - warmup, 1)
     if schedule == "linear":
         return peak * (1 - progress)
-    if schedule == "poly":  # DeepLab's, which TransUNet has
+    if schedule == "poly":
         return peak * (1 - progress) ** 0.9
     return peak * 0.5 * (1 + math.cos(math.pi * progress))
 

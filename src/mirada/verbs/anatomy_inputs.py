@@ -14,7 +14,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mirada.data.resize import fit_image, match_channels
 from mirada.errors import MiradaError
 from mirada.report.contents import Contents, read_contents
 from mirada.report.held_out import open_held_out
@@ -45,22 +44,13 @@ def image_inputs(
     for number, read in enumerate(readers):
         pixels_HWC = read()
         for model, kept in zip(models, found, strict=True):
-            kept.append(_fitted(pixels_HWC, model).transpose(2, 0, 1))
+            kept.append(model.target.fitted(pixels_HWC).transpose(2, 0, 1))
         if progress is not None:
             progress(number + 1, len(readers))
     return [
         model.normalisation.apply(torch.from_numpy(np.stack(kept))).to(model.device)
         for model, kept in zip(models, found, strict=True)
     ]
-
-
-def _fitted(pixels_HWC: np.ndarray, model: Trained) -> np.ndarray:
-    """A model that goes over large images in tiles is shown the tile in the middle."""
-    pixels_HWC, size, fit = match_channels(pixels_HWC, model.data["in_channels"]), model.target.size, model.data["fit"]
-    if fit != "tile":
-        return fit_image(pixels_HWC, size, fit)
-    top, left = (max(0, (side - wanted) // 2) for side, wanted in zip(pixels_HWC.shape[:2], size, strict=True))
-    return fit_image(pixels_HWC[top : top + size[0], left : left + size[1]], size, "squash")
 
 
 def text_inputs(models: Sequence[TrainedText], texts: object, most: int) -> list[list[tuple[Tensor, ...]]]:

@@ -13,7 +13,7 @@ from mirada.data.sizing import ImageShape
 from mirada.errors import MiradaError
 from mirada.tasks.segment import Segment
 from mirada.verbs.masks.judge import judge
-from mirada.verbs.masks.prepare import EVALUATION_BATCH, prepare_masks
+from mirada.verbs.masks.prepare import EVALUATION_BATCH, prepare_masks, require_shown
 from mirada.verbs.masks.trained import TrainedMasks
 from mirada.verbs.questions import require_other_data, require_own_data
 
@@ -29,6 +29,7 @@ def judge_masks(trained: TrainedMasks, source: str | None, given: dict) -> tuple
         store, side = _other(trained, source, given), ""
         require_other_data(store.checksum(), trained, source)
         rows = np.arange(len(store))
+        require_shown(store, rows, "images", "give images of which some masks do")
         batches = evaluation_masks(store, rows, batch_size=EVALUATION_BATCH, normalisation=trained.normalisation)
     task = Segment(trained.data["class_names"])
     result, lines, _, _ = judge(trained.model, task, batches, trained.device, store.table)

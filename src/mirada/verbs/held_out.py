@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
+import torch
 
+from mirada.config.load import load_config
 from mirada.errors import MiradaError
 from mirada.report.contents import Contents, read_contents, read_rows
-from mirada.report.held_out import Reader, open_held_out
+from mirada.report.held_out import FILE_KINDS, open_held_out
 from mirada.report.paired import label_set
 from mirada.report.wording import decimal
 from mirada.train.folder import RunFolder
+from mirada.verbs.masks.prepare import prepare_masks
 
 KINDS = ("image", "masks", "pixels")
 MAX_OPEN = 4
@@ -47,7 +51,7 @@ def held_out_pixels(run: RunFolder, index: int) -> tuple[str, np.ndarray]:
     if not 0 <= index < len(contents.predictions):
         raise MiradaError(f"held-out image {index}: there are {len(contents.predictions)}, from 0.")
     row = contents.predictions[index]
-    return row["name"], _reader(run.path, _stamp(run)).read(row)
+    return row["name"], _reader(run.path, _stamp(run))(row)
 
 
 def held_out_path(run: RunFolder, index: int) -> str | None:
@@ -93,6 +97,19 @@ def _stamp(run: RunFolder) -> int:
 
 
 @lru_cache(MAX_OPEN)
-def _reader(path: Path, stamp: int) -> Reader:
+def _reader(path: Path, stamp: int) -> Callable[[dict[str, str]], np.ndarray]:
     """Kept, as opening the source of images in one file reads all of it."""
-    return open_held_out(read_contents(path))
+    contents = read_contents(path)
+    if contents.inputs == "masks" and (contents.data["fit"] == "tile" or contents.data["kind"] not in FILE_KINDS):
+        return _prepared_again(contents)
+    return open_held_out(contents).read
+
+
+def _prepared_again(run: Contents) -> Callable[[dict[str, str]], np.ndarray]:
+    """Of tiles, and of images in an archive: rows are those of what the run was trained on."""
+    prepared = prepare_masks(load_config(run.folder.config).data, saved=run.data)
+    rows = prepared.split.rows(run.held_out)
+    images = dict(
+        zip(rows.tolist(), prepared.store.images[torch.from_numpy(rows)].permute(0, 2, 3, 1).numpy(), strict=True)
+    )
+    return lambda prediction: images[int(prediction["row"])]

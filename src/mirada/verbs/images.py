@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
 from PIL import Image, ImageOps
@@ -44,7 +44,23 @@ class Target:
 
     size: tuple[int, int]
     channels: int
-    fit: Fit
+    fit: Fit | Literal["tile"]
+
+    @property
+    def decoded_size(self) -> tuple[int, int] | None:
+        """What a large JPEG may be decoded for; None: tiles are cut from images as large as they are."""
+        return None if self.fit == "tile" else self.size
+
+    def fitted(self, pixels_HWC: np.ndarray) -> np.ndarray:
+        """A model that goes over large images in tiles is shown the tile in the middle, filled up as in training."""
+        pixels_HWC = match_channels(pixels_HWC, self.channels)
+        if self.fit != "tile":
+            return fit_image(pixels_HWC, self.size, self.fit)
+        spare = [side - wanted for side, wanted in zip(pixels_HWC.shape[:2], self.size, strict=True)]
+        top, left = (max(0, pixels) // 2 for pixels in spare)
+        tile_HWC = pixels_HWC[top : top + self.size[0], left : left + self.size[1]]
+        below, right = (max(0, -pixels) for pixels in spare)
+        return np.pad(tile_HWC, ((0, below), (0, right), (0, 0)))
 
 
 def named_images(images: object) -> list[NamedImage]:
@@ -119,11 +135,15 @@ def in_order(
 
 def read_or_reason(image: NamedImage, target: Target) -> np.ndarray | str:
     try:
-        pixels = match_channels(pixels_of(image.content, target.size), target.channels)
-        return fit_image(pixels, target.size, target.fit).transpose(2, 0, 1)
+        return target.fitted(pixels_of(image.content, target.decoded_size)).transpose(2, 0, 1)
     except MiradaError as error:
-        reason = str(error)
-        return reason if image.name in reason else f"{image.name}: {reason}"
+        return named_reason(image, error)
+
+
+def named_reason(image: NamedImage, error: MiradaError) -> str:
+    """Why an image cannot be used, in a sentence that names it."""
+    reason = str(error)
+    return reason if image.name in reason else f"{image.name}: {reason}"
 
 
 def rows_of(

@@ -16,7 +16,7 @@ from mirada.errors import MiradaError
 from mirada.report.held_out import displayable
 from mirada.train.files import write_text
 from mirada.train.folder import RunFolder
-from mirada.verbs.images import NamedImage, named_images, pixels_of
+from mirada.verbs.images import NamedImage, named_images, named_reason, pixels_of
 from mirada.verbs.load import Trained
 from mirada.verbs.masks.output import polygons_of, write_geotiff, write_overlay, write_png
 from mirada.verbs.masks.trained import TrainedMasks, masks_run
@@ -60,7 +60,7 @@ def segment(
         try:
             done.append(_segment_one(trained, image, Path(out), overlay=overlay, polygons=polygons))
         except MiradaError as error:
-            done.append(Segmented(image.name, (), {}, str(error)))
+            done.append(Segmented(image.name, (), {}, named_reason(image, error)))
         if progress is not None:
             progress(number + 1, len(named))
     if all(one.error for one in done):

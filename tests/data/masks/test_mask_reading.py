@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import struct
+import zlib
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -103,6 +106,41 @@ def test_palettes_have_the_numbers_not_the_colours(folder):
     assert read(folder).classes.codes == (0, 1, 2)
 
 
+COLOURS = np.array([(0, 0, 0), (255, 0, 0), (0, 0, 255)], np.uint8)
+NAMED = {"#000000": "background", "#ff0000": "square", "#0000ff": "disc"}
+
+
+def with_palette(path, order=(0, 1, 2)):
+    """The same colours, under numbers in this order."""
+    image = Image.fromarray(np.argsort(order).astype(np.uint8)[np.asarray(Image.open(path))]).convert("P")
+    image.putpalette(COLOURS[list(order)].ravel().tolist())
+    image.save(path)
+
+
+def test_a_palette_has_the_colours_where_classes_are_colours(folder):
+    expected = [read(folder).read_mask(row) for row in range(5)]
+    for path in sorted((folder / "masks").iterdir()):
+        with_palette(path, (2, 0, 1))
+    table = read(folder, NAMED)
+    assert table.pixels_NC.tolist() == [np.bincount(mask.ravel(), minlength=3).tolist() for mask in expected]
+    for row in range(5):
+        np.testing.assert_array_equal(table.read_mask(row), expected[row])
+
+
+def test_palettes_among_colours(folder):
+    expected = [read(folder).read_mask(row) for row in range(5)]
+    for number, path in enumerate(sorted((folder / "masks").iterdir())):
+        if number % 2:
+            with_palette(path, (1, 2, 0))
+        else:
+            save(path, COLOURS[np.asarray(Image.open(path))])
+    for table in (read(folder), read(folder, NAMED)):
+        assert set(table.classes.codes) == {0, 0xFF0000, 0x0000FF}
+        number_of = np.array([table.classes.codes.index(code) for code in (0, 0xFF0000, 0x0000FF)])
+        for row in range(5):
+            np.testing.assert_array_equal(table.read_mask(row), number_of[expected[row]])
+
+
 def test_colours_found_and_named(folder):
     colours = np.array([(0, 0, 0), (255, 0, 0), (0, 0, 255)], np.uint8)
     for path in (folder / "masks").iterdir():
@@ -133,6 +171,33 @@ def test_a_code_can_be_ignored(folder):
     table = read(folder, ignore=[2])
     assert table.classes.names == ("background", "foreground")
     assert (table.read_mask(0) == IGNORED).any()
+
+
+def test_a_code_with_a_name_can_be_ignored(folder):
+    mask = np.array(Image.open(folder / "masks" / "00.png"))
+    mask[0] = 255
+    save(folder / "masks" / "00.png", mask)
+    table = read(folder, {0: "background", 1: "square", 2: "disc", 255: "void"}, [255])
+    assert table.classes == MaskClasses((0, 1, 2), ("background", "square", "disc"), (255,))
+    assert (table.read_mask(0)[0] == IGNORED).all()
+
+
+def test_255_is_a_border_where_a_list_has_no_name_for_it(folder):
+    mask = np.array(Image.open(folder / "masks" / "00.png"))
+    mask[0] = 255
+    save(folder / "masks" / "00.png", mask)
+    assert read(folder, ["ground", "square", "disc"]).classes.ignored == (255,)
+    assert read(folder, ["ground", "square", "disc", "void"]).classes.ignored == ()
+    assert "names 2 classes, but the masks have 4" in refused(folder, classes=["ground", "square"])
+
+
+def test_masks_one_folder_further_in(folder):
+    """As Oxford Pets has them: images/ and annotations/trimaps/."""
+    (folder / "masks").rename(folder / "trimaps")
+    (folder / "annotations").mkdir()
+    (folder / "trimaps").rename(folder / "annotations" / "trimaps")
+    (folder / "annotations" / "xmls").mkdir()
+    assert is_masks(folder) and len(read(folder)) == 5
 
 
 # --- what cannot be used ---
@@ -277,3 +342,34 @@ def test_damaged_files(folder):
 def test_names_must_differ_and_the_background_may_have_a_capital(folder):
     assert "two classes are called 'a'" in refused(folder, classes=["a", "b", "a"])
     assert judged_of(read(folder, ["Background", "a", "b"]).classes.names) == (1, 2)
+
+
+def test_no_images_beside_masks(folder):
+    for image in (folder / "images").iterdir():
+        image.unlink()
+    assert "images: has no images, expected one for each mask" in refused(folder)
+
+
+def test_what_is_ignored_is_blamed_on_the_right_setting(folder):
+    assert "data.ignore: 'x' names no code" in refused(folder, ignore=["x"])
+    assert "data.classes: 'x' names no code" in refused(folder, classes={"x": "a"})
+    assert "count for nothing, as data.ignore has 0, 1, 2" in refused(folder, ignore=[0, 1, 2])
+
+
+def test_colours_of_16_bits(folder):
+    """Pillow opens such a PNG as one of 8 bits."""
+    mask = folder / "masks" / "02.png"
+    mask.write_bytes(png_of_16_bits(24, 32))
+    with Image.open(mask) as opened:
+        assert opened.mode == "RGB"
+    said = refused(folder)
+    assert "02.png: is a mask of more than 8 bits (RGB)" in said and "8-bit PNG" in said
+
+
+def png_of_16_bits(height: int, width: int) -> bytes:
+    def chunk(kind: bytes, content: bytes) -> bytes:
+        return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+
+    header = struct.pack(">IIBBBBB", width, height, 16, 2, 0, 0, 0)
+    rows = zlib.compress((b"\0" + bytes(6 * width)) * height)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", rows) + chunk(b"IEND", b"")

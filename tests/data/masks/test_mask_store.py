@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from tests.shapes import make_shapes
 
 from mirada.data.masks.batches import MaskBatches, augment_pairs
@@ -98,3 +99,23 @@ def test_blank_tiles_do_not_tie_images_together(table):
     store = load(table, (16, 16), "tile")
     store.images[::6] = 7
     assert [found is None for found in store.hashes()] == [row % 6 == 0 for row in range(len(store))]
+
+
+def sparse_table(folder, labelled_at):
+    """Two labelled pixels each, the rest counts for nothing."""
+    make_shapes(folder, num=len(labelled_at))
+    for number, (row, column) in enumerate(labelled_at):
+        mask = np.full((24, 32), 255, np.uint8)
+        mask[row, column], mask[row, column + 2] = 0, 1
+        Image.fromarray(mask).save(folder / "masks" / f"{number:02}.png")
+    return open_masks(folder, classes=None, ignore=[255])
+
+
+def test_labels_that_vanish_are_told(tmp_path):
+    kept, lost = (5, 7), (4, 6)  # halved, every second pixel is left
+    store = load(sparse_table(tmp_path / "some", [kept, lost, kept]), (12, 16))
+    assert len(store) == 2 and "1 images are not used" in store.table.notes[-1]
+    gone = sparse_table(tmp_path / "all", [lost, lost])
+    with pytest.raises(MiradaError, match=r"of no mask a pixel that counts is left at 16 x 12; data\.fit=tile"):
+        load(gone, (12, 16))
+    assert not load(gone, (12, 16), "tile").table.notes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 
 import numpy as np
@@ -16,6 +17,9 @@ from mirada.cli.app import app
 from mirada.errors import MiradaError
 from mirada.tasks.judged_masks import JudgedMasks
 from mirada.train.folder import RunFolder
+from mirada.verbs.held_out import held_out_pixels, num_held_out
+from mirada.verbs.looks import look_at_image
+from mirada.verbs.masks.output import polygons_of
 from mirada.verbs.masks.trained import masks_run
 from tests.shapes import TINY, make_shapes, run, shapes, tiled_run
 
@@ -76,6 +80,14 @@ def test_evaluating_again_gives_the_same_numbers(tmp_path):
         mirada.evaluate(run(), tmp_path / "other" / "images")
 
 
+def test_images_without_objects_cannot_judge(tmp_path):
+    blank = make_shapes(tmp_path / "blank", num=3, seed=9)
+    for mask in (blank / "masks").iterdir():
+        Image.new("L", (32, 24)).save(mask)
+    with pytest.raises(MiradaError, match=r"blank: none of the 3 images shows 1, 2; give"):
+        mirada.evaluate(run(), blank)
+
+
 def test_resuming_ends_in_the_same_bits(tmp_path):
     from mirada.train.stopping import Stopped, StopRequest
     from mirada.verbs.stages import Watcher
@@ -125,6 +137,42 @@ def test_tiles_are_segmented_as_they_are(tmp_path):
     assert trained.segment(image[:9, :7]).shape == (9, 7)
 
 
+def test_tiles_are_explained_and_looked_at(tmp_path):
+    image = shapes() / "images" / "00.jpg"
+    with Image.open(image) as opened:
+        pixels = np.asarray(opened)
+    (item,) = mirada.explain(tiled_run(), image, method="chefer").items
+    np.testing.assert_array_equal(item.picture_HWC, pixels[4:20, 8:24])
+    looked = look_at_image(mirada.load(tiled_run()), "a", pixels[:9, :7], method=["chefer"])
+    np.testing.assert_array_equal(looked.given[:, :9, :7].transpose(1, 2, 0), pixels[:9, :7])
+    assert looked.given.shape == (3, 16, 16) and not looked.given[:, 9:].any() and not looked.given[:, :, 7:].any()
+
+
+def test_held_out_tiles_are_shown_again():
+    for index in (0, 5):
+        name, pixels = held_out_pixels(RunFolder(tiled_run()), index)
+        path, _, corner = name.rpartition(" (")
+        top, left = (int(number) for number in corner.rstrip(")").split(", "))
+        with Image.open(path) as whole:
+            np.testing.assert_array_equal(pixels, np.asarray(whole)[top : top + 16, left : left + 16])
+
+
+@pytest.mark.parametrize("fit", ["squash", "tile"])
+def test_held_out_images_of_an_archive_that_needs_its_classes(tmp_path, fit):
+    images = np.random.default_rng(0).integers(0, 256, (12, 24, 24, 3), dtype=np.uint8)
+    codes = images[..., 0] % 65  # more numbers than are taken as classes
+    np.savez(tmp_path / "a.npz", images=images, masks=codes)
+    named = ", ".join(f"{code}: c{code}" for code in range(65))
+    settings = [*TINY, f"data.classes={{{named}}}", f"data.fit={fit}", "data.image_size=[16,16]", "train.steps=1"]
+    made = mirada.train(tmp_path / "a.npz", settings=[*settings, "baseline.name=none"], out=tmp_path / "run")
+    num = num_held_out(made, "masks")
+    name, pixels = held_out_pixels(made, num - 1)
+    assert pixels.shape == (16, 16, 3)
+    if fit == "tile":
+        row, top, left = map(int, re.findall(r"\d+", name))
+        np.testing.assert_array_equal(pixels, images[row, top : top + 16, left : left + 16])
+
+
 def test_a_geotiff_stays_where_it_lies(tmp_path):
     rasterio = pytest.importorskip("rasterio")
     from rasterio.transform import from_origin
@@ -146,6 +194,25 @@ def test_a_geotiff_stays_where_it_lies(tmp_path):
         outlines = json.loads(done.files[1].read_text())
         lons = [point[0] for feature in outlines["features"] for point in feature["geometry"]["coordinates"][0]]
         assert all(-3.01 < lon < -2.99 for lon in lons)
+
+
+def test_outlines_that_have_no_degrees(tmp_path):
+    """Ten thousand kilometres from where its projection is meant for."""
+    rasterio = pytest.importorskip("rasterio")
+    from rasterio.transform import from_origin
+
+    profile = {"crs": rasterio.CRS.from_epsg(3035), "transform": from_origin(1e9, 1e9, 10, 10)}
+    with pytest.raises(MiradaError, match=r"its outlines cannot be given in degrees .*; leave --polygons out"):
+        polygons_of(np.ones((4, 4), np.uint8), ["background", "field"], profile)
+
+
+def test_every_image_that_has_no_mask_is_named(tmp_path):
+    np.save(tmp_path / "six.npy", np.zeros((9, 9, 6), np.uint8))
+    image = shapes() / "images" / "00.jpg"
+    code, said = on_command_line("segment", run(), tmp_path / "six.npy", image, "-o", tmp_path / "out")
+    assert code == 2 and "six.npy: an image has 6 channels where 3 are expected" in said
+    rows = mirada.load(run()).rows([str(tmp_path / "six.npy"), str(image)])
+    assert "six.npy: an image has 6 channels" in rows[0]["error"] and rows[1]["error"] is None
 
 
 def test_rasters_are_read_as_images_are(tmp_path):

@@ -1,7 +1,7 @@
 """Which codes of a mask are which classes: as given, or as found.
 
 Found codes are classes in their order. 0 is the background, and the only other code the foreground; beside others, 255
-is a border that is ignored, as in Pascal VOC.
+is a border that is ignored, as in Pascal VOC, unless it has a name.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from mirada.errors import MiradaError
 
 IGNORED = 255  # the number of pixels that count for nothing
 BACKGROUND = "background"
-GREY = 0x010101  # times a number: that grey as a colour
 MAX_FOUND = 64  # codes of masks whose classes nobody named
 Given = Mapping[str | int, str] | Mapping[str, str] | Sequence[str]
 Code = str | int
@@ -69,8 +68,8 @@ def code_text(code: int, is_colour: bool) -> str:
     return f"#{code:06x}" if is_colour else str(code)
 
 
-def code_of(text: str | int, are_colours: bool) -> int:
-    """'#ff0000' or '255,0,0' of colours, '3' of numbers."""
+def code_of(text: str | int, are_colours: bool, key: str) -> int:
+    """'#ff0000' or '255,0,0' of colours, '3' of numbers; `key` is the setting that has it."""
     words = str(text).strip()
     try:
         if not are_colours:
@@ -83,7 +82,7 @@ def code_of(text: str | int, are_colours: bool) -> int:
     except ValueError:
         pass
     wanted = "a colour such as '#ff0000'" if are_colours else "a whole number such as 3"
-    raise MiradaError(f"data.classes: {words!r} names no code of these masks, expected {wanted}.")
+    raise MiradaError(f"{key}: {words!r} names no code of these masks, expected {wanted}.")
 
 
 def names_colours(given: Given | None, ignore: Sequence[Code] | None) -> bool:
@@ -100,14 +99,22 @@ def resolve_classes(
     source: str,
 ) -> tuple[MaskClasses, tuple[str, ...]]:
     """The classes of masks in which each code has so many pixels, and what was decided."""
-    left_out = tuple(code_of(code, are_colours) for code in ignore or ())
+    left_out = tuple(code_of(code, are_colours, "data.ignore") for code in ignore or ())
     found = [code for code in sorted(pixels_of) if code not in left_out]
+    if pixels_of and not found:
+        listed = ", ".join(code_text(code, are_colours) for code in sorted(pixels_of))
+        raise MiradaError(
+            f"{source}: all pixels of the masks count for nothing, as data.ignore has {listed}; expected at least two "
+            "classes, so leave some of these out of data.ignore."
+        )
     if isinstance(given, Mapping):
-        codes = {code_of(key, are_colours): name for key, name in given.items()}
+        named = {code_of(key, are_colours, "data.classes"): name for key, name in given.items()}
+        codes = {code: name for code, name in named.items() if code not in left_out}
         _require_different(list(codes.values()), source)
         return MaskClasses(tuple(codes), tuple(codes.values()), left_out, are_colours), ()
     notes: tuple[str, ...] = ()
-    if given is None and ignore is None and not are_colours and 255 in found and set(found) - {0, 255}:
+    one_has_no_name = given is None or len(given) == len(found) - 1
+    if one_has_no_name and ignore is None and not are_colours and 255 in found and set(found) - {0, 255}:
         left_out, found = (255,), [code for code in found if code != 255]
         notes = (
             "255 beside other numbers is taken as a border that counts for nothing (data.ignore=[] if it counts).",

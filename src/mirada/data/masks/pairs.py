@@ -1,6 +1,7 @@
 """Images and their masks, paired by name.
 
 images/a.jpg, masks/a.png          also below train/, val/, test/, or with these below images/ and masks/
+images/a.jpg, annotations/trimaps/a.png
 a.jpg, a_mask.png                  side by side in one folder
 """
 
@@ -58,10 +59,11 @@ def find_pairs(root: Path) -> tuple[list[Pair], tuple[str, ...]] | None:
 
 def inner_folder(root: Path) -> Path:
     """An archive often unpacks to one folder in a folder."""
-    inside = [folder for folder in folders_in(root) if has_images(folder)]
-    while len(inside) == 1 and not images_directly_in(root) and inside[0].name.lower() not in IMAGE_FOLDERS:
-        root = inside[0]
+    while _both_folders(root) is None and not images_directly_in(root):
         inside = [folder for folder in folders_in(root) if has_images(folder)]
+        if len(inside) != 1 or inside[0].name.lower() in IMAGE_FOLDERS:
+            break
+        root = inside[0]
     return root
 
 
@@ -69,7 +71,16 @@ def _both_folders(root: Path) -> tuple[Path, Path] | None:
     folders = {folder.name.lower(): folder for folder in folders_in(root)}
     images = next((folders[name] for name in IMAGE_FOLDERS if name in folders), None)
     masks = next((folders[name] for name in MASK_FOLDERS if name in folders), None)
-    return None if images is None or masks is None else (images, masks)
+    return None if images is None or masks is None else (images, _inner_masks(masks, images))
+
+
+def _inner_masks(masks: Path, images: Path) -> Path:
+    """annotations/trimaps/, as Oxford Pets has them, where the images are not divided so."""
+    inside = [folder for folder in folders_in(masks) if has_images(folder)]
+    if len(inside) != 1 or images_directly_in(masks):
+        return masks
+    is_divided = inside[0].name.lower() in {folder.name.lower() for folder in folders_in(images)}
+    return masks if is_divided else inside[0]
 
 
 def _paired(root: Path, images: Path, masks: Path, split: str | None) -> tuple[list[Pair], tuple[str, ...]]:
@@ -97,7 +108,8 @@ def _side_by_side(root: Path) -> tuple[list[Pair], tuple[str, ...]] | None:
     """a.jpg beside a_mask.png."""
     files = images_directly_in(root)
     masks = {_key(path, root, is_mask=True): path for path in files if _without_ending(path.stem) != path.stem}
-    images = [path for path in files if path not in set(masks.values())]
+    are_masks = set(masks.values())
+    images = [path for path in files if path not in are_masks]
     if not masks or not any(_key(path, root) in masks for path in images):
         return None
     missing = [path for path in images if _key(path, root) not in masks]

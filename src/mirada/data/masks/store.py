@@ -78,6 +78,7 @@ def load_masks(
                     groups.append(row)
             if progress is not None:
                 progress(row + 1, len(table))
+    notes = _vanished_notes(table, shape.size, num_left=len(set(groups)))
     stacked = np.stack(masks)
     presence_NC = np.stack([(stacked == number).any((1, 2)) for number in range(len(table.classes.names))], axis=1)
     split_names = None if table.splits is None else table.splits[groups]
@@ -91,12 +92,22 @@ def load_masks(
             paths=tuple(names),
             splits=split_names,
             groups=np.array(groups, dtype=np.int64),
-            notes=table.notes,
+            notes=(*table.notes, *notes),
         ),
         shape,
         torch.from_numpy(np.stack(images)),
         masks=torch.from_numpy(stacked),
     )
+
+
+def _vanished_notes(table: MaskTable, size: tuple[int, int], num_left: int) -> tuple[str, ...]:
+    """Sparse labels may fall between the pixels of a mask that is shrunk."""
+    at, instead = f"at {size[1]} x {size[0]}", "data.fit=tile or a larger data.image_size keeps them"
+    if not num_left:
+        raise MiradaError(f"{table.source}: of no mask a pixel that counts is left {at}; {instead}.")
+    vanished = len(table) - num_left
+    note = f"{vanished:,} images are not used: of their masks no pixel that counts is left {at}; {instead}."
+    return (note,) if vanished else ()
 
 
 def _samples(table: MaskTable, row: int, shape: ImageShape, fit: MaskFit) -> list[tuple[Sample, str]]:

@@ -14,7 +14,7 @@ import numpy as np
 from mirada.data.arrays import images_from_array, load_npz, names_in
 from mirada.data.decode import decode_image, read_header
 from mirada.data.masks.class_table import read_class_table
-from mirada.data.masks.classes import GREY, Code, Given, MaskClasses, names_colours, resolve_classes
+from mirada.data.masks.classes import Code, Given, MaskClasses, names_colours, resolve_classes
 from mirada.data.masks.decode_mask import codes_of_array, decode_mask
 from mirada.data.masks.pairs import Pair, find_pairs, inner_folder
 from mirada.data.table import canonical_split
@@ -51,10 +51,8 @@ class MaskTable:
         if self.arrays is not None:
             return self.classes.numbered(self.arrays[1][row], self.name(row))
         path = self.pairs[row].mask
-        codes_HW, is_colour = decode_mask(path)
-        if self.classes.are_colours and not is_colour:  # a mask of greys only, among colours
-            codes_HW = codes_HW * GREY
-        return self.classes.numbered(codes_HW, str(path))
+        decoded = decode_mask(path)
+        return self.classes.numbered(decoded.colours_HW if self.classes.are_colours else decoded.codes_HW, str(path))
 
 
 def is_masks(source: str | os.PathLike) -> bool:
@@ -82,15 +80,15 @@ def _of_pairs(
 ) -> MaskTable:
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         looked_at = list(pool.map(_look_at, pairs))
-    are_colours = any(is_colour for _, is_colour, _ in looked_at) or names_colours(given, ignore)
-    if are_colours:  # a mask may have greys only
-        looked_at = [(_as_colours(counts, is_colour), True, size) for counts, is_colour, size in looked_at]
+    are_colours = any(colour_of is None for _, colour_of, _ in looked_at) or names_colours(given, ignore)
+    # A mask may have greys only, or a palette, among colours.
+    counted = [_as_colours(counts, colour_of) if are_colours else counts for counts, colour_of, _ in looked_at]
     pixels: Counter[int] = Counter()
-    for counts, _, _ in looked_at:
+    for counts in counted:
         pixels.update(counts)
     resolved, said = resolve_classes(pixels, are_colours, given, ignore, str(path))
-    counts_NC = np.array([[counts.get(code, 0) for code in resolved.codes] for counts, _, _ in looked_at])
-    for pair, (counts, _, _), known_C in zip(pairs, looked_at, counts_NC, strict=True):
+    counts_NC = np.array([[counts.get(code, 0) for code in resolved.codes] for counts in counted])
+    for pair, counts, known_C in zip(pairs, counted, counts_NC, strict=True):
         left_out = sum(counts.get(code, 0) for code in resolved.ignored)
         if left_out + known_C.sum() < sum(counts.values()):
             unknown = next(code for code in counts if code not in (*resolved.codes, *resolved.ignored))
@@ -111,22 +109,27 @@ def _of_pairs(
     )
 
 
-def _look_at(pair: Pair) -> tuple[dict[int, int], bool, tuple[int, int]]:
-    """Pixels of every code, whether codes are colours, and the size."""
-    codes_HW, is_colour = decode_mask(pair.mask)
+def _look_at(pair: Pair) -> tuple[dict[int, int], np.ndarray | None, tuple[int, int]]:
+    """Pixels of every code, the colours of numbers, and the size."""
+    decoded = decode_mask(pair.mask)
     header = read_header(pair.image)
-    height, width = codes_HW.shape
+    height, width = decoded.codes_HW.shape
     if (header.height, header.width) != (height, width):
         raise MiradaError(
             f"{pair.mask}: is {width} x {height} pixels, but its image {pair.image.name} is {header.width} x "
             f"{header.height}; a mask has the size of its image."
         )
-    codes, counts = np.unique(codes_HW, return_counts=True)
-    return dict(zip(codes.tolist(), counts.tolist(), strict=True)), is_colour, (height, width)
+    codes, counts = np.unique(decoded.codes_HW, return_counts=True)
+    return dict(zip(codes.tolist(), counts.tolist(), strict=True)), decoded.colour_of, (height, width)
 
 
-def _as_colours(counts: Mapping[int, int], is_colour: bool) -> dict[int, int]:
-    return dict(counts) if is_colour else {code * GREY: count for code, count in counts.items()}
+def _as_colours(counts: Mapping[int, int], colour_of: np.ndarray | None) -> Mapping[int, int]:
+    if colour_of is None:
+        return counts
+    found: Counter[int] = Counter()
+    for number, count in counts.items():
+        found[int(colour_of[number])] += count
+    return found
 
 
 def _of_archive(path: Path, given: Given | None, ignore: Sequence[Code] | None) -> MaskTable:

@@ -203,16 +203,18 @@ def prepare_masks(
 
 
 def _require_judged(store: MaskImages, split: Split) -> None:
-    """A side that shows nothing but background says nothing of a model."""
+    for side in ("val", "test"):
+        advice = "give more images, or try another data.split_seed"
+        require_shown(store, split.rows(side), f"images held out for {side}", advice)
+
+
+def require_shown(store: MaskImages, rows: np.ndarray, what: str, advice: str) -> None:
+    """Images that show nothing but background say nothing of a model."""
     names = store.table.class_names
     judged = judged_of(names)
-    for side in ("val", "test"):
-        rows = split.rows(side)
-        if len(rows) and not store.pixel_counts(rows)[list(judged)].any():
-            raise MiradaError(
-                f"{store.table.source}: none of the {len(rows)} images held out for {side} shows "
-                f"{', '.join(names[number] for number in judged)}; give more images, or try another data.split_seed."
-            )
+    if len(rows) and not store.pixel_counts(rows)[list(judged)].any():
+        wanted = ", ".join(names[number] for number in judged)
+        raise MiradaError(f"{store.table.source}: none of the {len(rows)} {what} shows {wanted}; {advice}.")
 
 
 def shape_of(table: MaskTable, image_size: tuple[int, int] | None) -> ImageShape:

@@ -14,7 +14,7 @@ from mirada.data.resize import fit_image, match_channels, padded_box
 from mirada.errors import MiradaError
 from mirada.tasks.segment import Segment, probabilities
 from mirada.train.folder import RunFolder
-from mirada.verbs.images import named_images, pixels_of
+from mirada.verbs.images import named_images, named_reason, pixels_of
 from mirada.verbs.load import Progress, Trained, load
 from mirada.verbs.masks.windows import classes_in_tiles, enlarged_classes, plan_for
 
@@ -71,7 +71,7 @@ class TrainedMasks(Trained):
                 mask = self.segment_pixels(match_channels(pixels_of(image.content), self.data["in_channels"]))
                 rows.append({"name": image.name, **self.shares(mask), "error": None})
             except MiradaError as error:
-                rows.append({"name": image.name, **dict.fromkeys(self._columns), "error": str(error)})
+                rows.append({"name": image.name, **dict.fromkeys(self._columns), "error": named_reason(image, error)})
             if progress is not None:
                 progress(number + 1, len(named))
         if all(row["error"] for row in rows):

@@ -39,7 +39,7 @@ class Plan:
 
 def plan_for(model: nn.Module, image_size: tuple[int, int]) -> Plan:
     """Convolutions see `reach` pixels around: with these as a halo, tiles are exact. Attention sees the whole window,
-    so its windows have the size that it was trained at, and neighbours share a quarter of it.
+    so its windows are squares of the shorter side that it was trained at, and neighbours share a quarter of it.
     """
     reach, stride = getattr(model, "reach", None), getattr(model, "stride", 1)
     if isinstance(reach, int):
