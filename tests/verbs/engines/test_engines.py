@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -194,3 +196,34 @@ def test_a_transformer_by_all_precisions(tmp_path, photos):
     np.testing.assert_allclose(found, shares, atol=0.05)
     kept = rounded.data["onnx"]["held_out"]
     assert kept["int8"] >= kept["float32"] - 0.005 and kept["root_mean_square_difference"] < 0.1
+
+
+FIRST_CALLS = """
+import sys, threading
+from pathlib import Path
+import numpy as np
+from mirada.verbs.engines.session import open_session
+
+session = open_session(Path(sys.argv[1]), "openvino", 1, calls=2)
+images, together = np.ones((1, 3, 8, 8), np.float32), threading.Barrier(2)
+threads = [threading.Thread(target=lambda: (together.wait(), session(images)), daemon=True) for _ in range(2)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join(60)
+print(sum(thread.is_alive() for thread in threads), "wait for ever", flush=True)
+"""
+
+
+def test_two_threads_may_be_the_first_to_ask_openvino(folder):
+    pytest.importorskip("openvino")
+    command = [sys.executable, "-c", FIRST_CALLS, str(folder / "model.onnx")]
+    said = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert said.stdout.strip() == "0 wait for ever", said.stderr
+
+
+def test_an_engine_that_differs_on_an_exported_folder_is_refused(folder, monkeypatch):
+    pytest.importorskip("openvino")
+    monkeypatch.setattr(exported, "TOLERANCE", -1.0)
+    with pytest.raises(MiradaError, match="by openvino it differs from ONNX Runtime"):
+        mirada.load(folder, engine="openvino")
