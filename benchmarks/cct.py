@@ -55,7 +55,7 @@ class CCT(nn.Module):
         self.convolutions = nn.Sequential(*(pooled_convolution(*pair) for pair in itertools.pairwise(widths)))
         blank = torch.empty(0, in_channels, *as_size(image_size), device="meta")
         self.position = Learned(self.grid(blank), dim)
-        nn.init.trunc_normal_(self.position.table, std=0.2)
+        nn.init.trunc_normal_(self.position.weight, std=0.2)
         self.dropout = nn.Dropout(dropout)
 
         def layer(rate: float) -> CompactLayer:

@@ -85,6 +85,7 @@ def assert_same(these: RunFolder, those: RunFolder) -> None:
     assert results[0]["samples_seen"] == results[1]["samples_seen"]
 
 
+@pytest.mark.long
 def test_two_processes_give_the_losses_of_one(tmp_path):
     """A batch of 15 is shared out as 7 and 8, and weighed by the classes in each."""
     settings = (*TINY, "train.batch_size=15", "train.class_weights=true", "augment.mixup=0", "augment.cutmix=0")
