@@ -98,7 +98,7 @@ class Exported:
             for found in read_many([image for part in parts for image in part], self.target, size):
                 yield self._computed(found, self._on_all_cores)
             return
-        assert self._on_one_core  # opened once, and by this thread
+        assert self._on_one_core is not None  # opened once, and by this thread
         # Every core reads, decodes and computes a part of its own: none waits for another, however busy it is.
         with ThreadPoolExecutor(num_cores()) as pool:
             yield from in_order(pool, self._read_and_computed, parts, ahead=2 * num_cores())
