@@ -25,13 +25,6 @@ TALLEST = 1900
 TOO_WIDE = "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
 
-def pytest_collection_modifyitems(items):
-    """Together in one process, so that the runs are trained once."""
-    for item in items:
-        if item.path.is_relative_to(Path(__file__).parent):
-            item.add_marker(pytest.mark.xdist_group("studio"))
-
-
 @pytest.fixture(scope="package")  # other tests of the process have browsers of their own, and two at once are refused
 def chromium():
     browsers = pytest.importorskip("playwright.sync_api")

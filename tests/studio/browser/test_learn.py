@@ -4,6 +4,8 @@ import re
 
 import pytest
 
+pytestmark = pytest.mark.xdist_group("studio")  # the runs that all look at are trained once
+
 
 def test_another_neighbourhood_is_another_mask_and_another_kernel(visit):
     page = visit("#/learn")

@@ -9,6 +9,8 @@ from PIL import Image
 
 import mirada
 
+pytestmark = pytest.mark.xdist_group("studio")  # the runs that all look at are trained once
+
 LAYER = 2  # of three, from 1
 AT = (3, 5)  # row and column of a patch, from 0
 

@@ -8,6 +8,8 @@ from rasterio.warp import transform
 
 import mirada
 
+pytestmark = pytest.mark.xdist_group("studio")  # the runs that all look at are trained once
+
 
 def test_a_click_gives_the_value_of_the_map_and_what_the_model_looked_at(visit, folder):
     page = visit("#/map/spatioformer-plots")

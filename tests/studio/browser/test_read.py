@@ -9,6 +9,8 @@ import pytest
 import mirada
 from tests.verbs.text.texts import NUMBERS
 
+pytestmark = pytest.mark.xdist_group("studio")  # the runs that all look at are trained once
+
 TEXT = "two six one"
 
 

@@ -6,6 +6,8 @@ import pytest
 
 import mirada
 
+pytestmark = pytest.mark.xdist_group("studio")  # the runs that all look at are trained once
+
 
 def test_the_list_has_every_run_with_its_score(visit, folder):
     page = visit("#/runs")
