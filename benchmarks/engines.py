@@ -44,9 +44,10 @@ from benchmarks.timing import Timing, gemm_limit, interleave, machine, speed_up
 from mirada import systems
 from mirada.machine.threads import num_cores
 from mirada.train.files import read_json
+from mirada.verbs.engines.exported import difference
 from mirada.verbs.engines.quantise import save_quantised
 from mirada.verbs.engines.session import PACKAGES, open_session
-from mirada.verbs.export_onnx import difference, save_onnx
+from mirada.verbs.export_onnx import save_onnx
 
 SMALL = {"image_size": 32, "patch_size": 4, "dim": 192, "depth": 12, "num_heads": 3}
 LARGE = {"image_size": 224, "patch_size": 16, "dim": 768, "depth": 12, "num_heads": 12}
@@ -104,7 +105,7 @@ def one_image(name: str, sizes: dict) -> dict:
         candidates: dict[str, Callable[[], np.ndarray]] = {}
         for library in ("torch", *PACKAGES, "timm"):
             candidates |= stack.enter_context(apart(candidates_of, library, shape, calls))
-        found = {name: torch.as_tensor(run()) for name, run in candidates.items()}
+        found = {name: run() for name, run in candidates.items()}
         turns = interleave(candidates, rounds, clock=time.perf_counter, pause=PAUSE)
     taken = {name: Timing(tuple(seconds / calls for seconds in turn.seconds)) for name, turn in turns.items()}
     wanted = found.pop("torch")

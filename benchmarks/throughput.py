@@ -133,9 +133,8 @@ def profile(preset: str, epochs: int, num_images: int) -> dict:
     settings = ["baseline.name=none", f"train.epochs={epochs + 1}", *often]
     with tempfile.TemporaryDirectory() as folder, watched(watch):
         source: Path | str = "digits" if are_digits else Path(folder) / "images.npz"
-        random = np.random.default_rng(0)
-        pixels = random.integers(0, 256, (num_images, 32, 32, 3), dtype=np.uint8)
         if not are_digits:
+            pixels = np.random.default_rng(0).integers(0, 256, (num_images, 32, 32, 3), dtype=np.uint8)
             np.savez(source, x=pixels, y=np.arange(num_images) % 10)
         with redirect_stdout(io.StringIO()):  # what a terminal would show is part of the work
             run = train(source, preset=preset, settings=settings, out=Path(folder) / "run", watcher=Lines())

@@ -59,7 +59,6 @@ def generate(
     trained = load(run, device=device or "auto")
     how = {"temperature": temperature, "top_k": top_k, "seed": seed}
     if isinstance(trained, TrainedText):
-        trained.require("generate")
         prepared = in_precision(trained, precision.value)
         write(prepared, sound(" ".join(given or [])), out, count or 1, max_tokens, {**how, "top_p": top_p}, quiet)
         return

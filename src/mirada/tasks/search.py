@@ -97,8 +97,8 @@ def beam_search(
     if not len(source_BM):
         return []
     lengths = (source_BM != model.pad).sum(1).tolist()
-    limits = [max_length or max(length + LONGER_THAN_SOURCE, min_length) for length in lengths]
-    limits = limits if longest is None else [min(limit, longest) for limit in limits]
+    wanted = [max_length or max(length + LONGER_THAN_SOURCE, min_length) for length in lengths]
+    limits = [min(limit, longest or limit) for limit in wanted]
     sentences = [_Sentence(limit, penalty, n_best, takes_first=beam == 1) for limit in limits]
 
     searched = sentences

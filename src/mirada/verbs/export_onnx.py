@@ -16,7 +16,7 @@ from mirada.errors import MiradaError
 from mirada.machine.threads import num_cores
 from mirada.train.files import read_json, write_atomically, write_json
 from mirada.train.folder import model_folder
-from mirada.verbs.engines.exported import MODEL, TOLERANCE
+from mirada.verbs.engines.exported import MODEL, TOLERANCE, difference
 from mirada.verbs.engines.session import Session, open_session
 from mirada.verbs.load import Trained
 
@@ -99,8 +99,7 @@ def compare(trained: Trained, path: Path, engine: str = "onnx") -> float:
         images = noise(trained, batch)
         with torch.inference_mode():
             wanted = trained.model(images)
-        found = torch.from_numpy(session(images.numpy()))
-        largest = max(largest, difference(found, wanted))
+        largest = max(largest, difference(session(images.numpy()), wanted.numpy()))
         if not largest <= TOLERANCE:
             raise MiradaError(
                 f"{trained.folder.path}: by {engine} the ONNX model differs from the model itself by {largest:.2g} of "
@@ -108,13 +107,6 @@ def compare(trained: Trained, path: Path, engine: str = "onnx") -> float:
                 "--engine torch to predict, --to safetensors to export."
             )
     return largest
-
-
-def difference(found: Tensor, wanted: Tensor) -> float:
-    """max |found − wanted| / max |wanted|; infinite where shapes differ."""
-    if found.shape != wanted.shape:
-        return float("inf")
-    return ((found - wanted).abs().max() / wanted.abs().max().clamp(min=1e-30)).item()
 
 
 def noise(trained: Trained, batch: int) -> Tensor:

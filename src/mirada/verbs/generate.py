@@ -41,9 +41,7 @@ def generate_text(
     if count < 1:
         raise MiradaError(f"{count} texts are asked for; at least one can be written.")
     draw = Draw(temperature, top_k, top_p, seed)
-    trained = text_run(run, device)
-    trained.require("generate")
-    writer = in_precision(trained, precision).writer
+    writer = in_precision(text_run(run, device), precision).writer
     return writer.write(prompt, count=count, max_tokens=max_tokens, draw=draw)
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -56,7 +56,8 @@ def layout_of_file(path: Path, task: str | None, *, is_alone: bool = False) -> L
     else:
         others = [other.name for other in counterparts(path)]
         if len(others) == 1:
-            return _with_note(layout_of_parallel(path, others[0]), f"{path.name}: {others[0]} is its translation.")
+            layout = layout_of_parallel(path, others[0])
+            return replace(layout, notes=(f"{path.name}: {others[0]} is its translation.", *layout.notes))
         hint = f"give data.target={others[0]} beside it" if others else f"expected {', '.join((*TEXTS, *TABLES))}"
         raise MiradaError(
             f"{path}: cannot tell what {ending(path) or 'this'} files hold; {hint}, or rename it to .txt."
@@ -84,10 +85,6 @@ def layout_of_parallel(path: Path, target: str) -> Layout:
     files = {split: file for split, file in sources.items() if split in targets}
     parts = tuple(Part(file, split, targets[split]) for split, file in files.items())
     return Layout("parallel", parts or (Part(path, None, other),), _sibling_notes(path, files))
-
-
-def _with_note(layout: Layout, note: str) -> Layout:
-    return Layout(layout.kind, layout.parts, (note, *layout.notes))
 
 
 def layout_of_folder(folder: Path, task: str | None) -> Layout:

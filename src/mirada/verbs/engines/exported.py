@@ -144,12 +144,19 @@ def require_agreement(found: Exported) -> None:
     shape = (2, found.data["in_channels"], *found.data["image_size"])
     images = np.random.default_rng(0).standard_normal(shape, np.float32)
     wanted, own = (open_session(found.path, engine, num_cores())(images) for engine in ("onnx", found.engine))
-    difference = np.abs(own - wanted).max() / np.abs(wanted).max().clip(1e-30)
-    if not difference <= TOLERANCE:
+    largest = difference(own, wanted)
+    if not largest <= TOLERANCE:
         raise MiradaError(
-            f"{found.path}: by {found.engine} it differs from ONNX Runtime by {difference:.2g} of its largest output, "
+            f"{found.path}: by {found.engine} it differs from ONNX Runtime by {largest:.2g} of its largest output, "
             f"more than {TOLERANCE:g}; leave --engine out."
         )
+
+
+def difference(found: np.ndarray, wanted: np.ndarray) -> float:
+    """max |found − wanted| / max |wanted|; infinite where shapes differ."""
+    if found.shape != wanted.shape:
+        return float("inf")
+    return float(np.abs(found - wanted).max() / np.abs(wanted).max().clip(1e-30))
 
 
 def require_images(folder: RunFolder, data: dict, engine: str) -> None:
