@@ -20,7 +20,6 @@ import argparse
 import hashlib
 import json
 import shutil
-import statistics
 import sys
 from pathlib import Path
 
@@ -195,7 +194,7 @@ def run_job(key: dict) -> None:
 
 
 def calibrate(dataset: str, contenders: list[str]) -> None:
-    """Seconds of a step on an idle machine: rounds over all contenders, medians; measured once and kept."""
+    """Seconds of a step on an idle machine: rounds over all contenders, the calmest; measured once and kept."""
     missing = [contender for contender in contenders if steps_key(key_of(dataset, contender, 0, 0)) not in calibrated()]
     if missing:
         time_steps(dataset, missing)
@@ -209,7 +208,7 @@ def time_steps(dataset: str, contenders: list[str]) -> None:
         for contender, (model, task, batches) in stages.items():
             times[contender].append(seconds_per_step(model, task, batches, torch.device("cpu"), 1))
     for contender, found in times.items():
-        entry = {"seconds_per_step": statistics.median(found), "rounds": [round(seconds, 5) for seconds in found]}
+        entry = {"seconds_per_step": min(found), "rounds": [round(seconds, 5) for seconds in found]}
         entry |= {"threads": torch.get_num_threads(), "busy_before": round(busy, 3)}
         print(f"{dataset} {contender}: {1e3 * entry['seconds_per_step']:.1f} ms a step", flush=True)
         write_whole(STEPS_FILE, calibrated() | {steps_key(key_of(dataset, contender, 0, 0)): entry})

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
-
 import torch
 
 from mirada.compare.contest import Contest, Entrant
@@ -30,7 +28,7 @@ def measure_steps(contest: Contest, watcher: Watcher) -> dict[str, dict]:
     if contest.minutes is None:
         return found
     for label, rounds in _rounds(planned).items():
-        config, seconds = planned[label][0], statistics.median(rounds)
+        config, seconds = planned[label][0], min(rounds)  # the calmest: what others use of the machine only adds
         found[label] |= {
             "steps": max(1, round(60 * contest.minutes / seconds)),
             "seconds_per_step": seconds,
