@@ -50,6 +50,7 @@ from mirada.data import TrainBatches
 from mirada.tasks.image import Task
 from mirada.train.budget import seconds_per_step
 from mirada.train.folder import RunFolder
+from mirada.train.optimiser import OptimiserName
 from mirada.verbs.prepare import open_table, prepare
 from mirada.verbs.train import resume, train
 
@@ -205,8 +206,9 @@ def time_steps(dataset: str, contenders: list[str]) -> None:
     times: dict[str, list[float]] = {contender: [] for contender in contenders}
     stages = {contender: ready(source_of(dataset), dataset, contender) for contender in contenders}
     for _ in range(CALIBRATION_ROUNDS):
-        for contender, (model, task, batches) in stages.items():
-            times[contender].append(seconds_per_step(model, task, batches, torch.device("cpu"), 1))
+        for contender, (model, task, batches, optimiser) in stages.items():
+            seconds = seconds_per_step(model, task, batches, torch.device("cpu"), optimiser=optimiser)
+            times[contender].append(seconds)
     for contender, found in times.items():
         entry = {"seconds_per_step": min(found), "rounds": [round(seconds, 5) for seconds in found]}
         entry |= {"threads": torch.get_num_threads(), "busy_before": round(busy, 3)}
@@ -214,14 +216,14 @@ def time_steps(dataset: str, contenders: list[str]) -> None:
         write_whole(STEPS_FILE, calibrated() | {steps_key(key_of(dataset, contender, 0, 0)): entry})
 
 
-def ready(source: Path, dataset: str, contender: str) -> tuple[nn.Module, Task, TrainBatches]:
-    """Model, loss and batches as the training would have them."""
+def ready(source: Path, dataset: str, contender: str) -> tuple[nn.Module, Task, TrainBatches, OptimiserName]:
+    """Model, loss, batches and optimiser as the training would have them."""
     make_known()
     given = merge(parse_settings(settings_of(dataset, contender)), {"data": {"source": str(source)}})
     config = resolve(read_preset(DATASETS[dataset]["preset"]), given)
     prepared = prepare(config.data, open_table(config.data))
     model = systems.create(config.system.name, config.system.size, **config.system.arguments, **prepared.arguments())
-    return model, prepared.task(config), prepared.training(config)
+    return model, prepared.task(config), prepared.training(config), config.train.optimiser
 
 
 def source_of(dataset: str) -> Path:

@@ -5,7 +5,14 @@ import pytest
 import torch
 
 from mirada.data import STRENGTHS, Augmentation, Normalisation, augmentation_named, flipping_is_safe
-from mirada.data.augment import affine_matrices, random_affine, random_crop_flip, random_erase, shift_and_mirror
+from mirada.data.augment import (
+    affine_grid,
+    affine_matrices,
+    random_affine,
+    random_crop_flip,
+    random_erase,
+    shift_and_mirror,
+)
 from mirada.data.colour import TONES, colour_jitter, random_tone
 from mirada.data.mixing import as_distribution, cutmix, mixup
 from mirada.data.normalise import normalisation_of
@@ -81,6 +88,11 @@ def test_affine_identity_rotation_and_aspect():
     assert_close(pixels @ pixels.mT, torch.eye(2).expand(50, 2, 2))
 
 
+def test_affine_grid_is_that_of_torch():
+    theta = torch.randn(5, 2, 3)
+    assert_close(affine_grid(theta, (3, 7)), torch.nn.functional.affine_grid(theta, [5, 1, 3, 7], align_corners=False))
+
+
 def test_affine_changes_about_the_given_share():
     x = images(2000, 1, 5, 5).float()
     out = random_affine(x.clone(), generator(), 0.3)
@@ -108,6 +120,15 @@ def test_colour_jitter_range_and_identity(channels):
     assert out.shape == x.shape
     assert 0 <= out.min() <= out.max() <= 1
     assert not torch.equal(out, x)
+
+
+def test_colour_jitter_by_the_formula():
+    x = 0.4 + 0.2 * images(5, 3).float() / 255  # far from where it is clamped
+    bright, contrast, saturation = 1 + 0.2 * (torch.rand(3, 5, 1, 1, 1, generator=generator()) * 2 - 1)
+    luma = (x * torch.tensor([0.299, 0.587, 0.114]).view(3, 1, 1)).sum(1, keepdim=True)
+    mean = luma.mean((2, 3), keepdim=True)
+    expected = bright * (contrast * (saturation * x + (1 - saturation) * luma) + (1 - contrast) * mean)
+    assert_close(colour_jitter(x, generator(), 0.2), expected)
 
 
 def test_grey_pixels_stay_grey_under_jitter():

@@ -77,6 +77,20 @@ def test_restore_in_the_middle_of_an_epoch_is_exact(digits, balanced):
     assert_same([straight.batch(1, 4)], [whole[len(straight) + 4]])
 
 
+def test_small_images_are_augmented_several_batches_at_a_time(digits, monkeypatch):
+    monkeypatch.setattr("mirada.data.batches.VALUES_AT_ONCE", 5 * 64 * 8 * 8)
+    straight = batches_of(digits)
+    assert straight.group == 5 and len(straight) == 28  # so that the last group is not full
+    whole = list(straight)
+    for begin in (0, 4, 5, 26, 27):
+        resumed = batches_of(digits)
+        resumed.step = begin
+        assert_same(whole[begin:], list(resumed))
+        assert_same([whole[begin]], [resumed.batch(0, begin)])
+    large = batches_of(digits, batch_size=1000)
+    assert large.group == 1 and [len(batch.rows) for batch in large] == [1000]
+
+
 def test_position_at_the_end_of_an_epoch(digits):
     batches = batches_of(digits)
     for _ in batches:

@@ -136,7 +136,9 @@ class TrainConfig(Section):
     minutes: Annotated[float, Field(gt=0)] | None = Field(None, description="training time on this machine")
     batch_size: Positive = Field(64, description="images per batch")
     accumulate: Positive = Field(1, description="batches per update")
-    optimiser: Literal["adamw", "adam", "sgd"] = Field("adamw")
+    optimiser: Literal["adamw", "adam", "sgd", "muon"] = Field(
+        "adamw", description="muon: matrices by orthogonalised steps, all else by adamw"
+    )
     learning_rate: Annotated[float, Field(gt=0)] = Field(1e-3, description="the highest rate")
     weight_decay: Annotated[float, Field(ge=0)] = Field(0.05)
     betas: tuple[Share, Share] = Field((0.9, 0.999), description="Adam's; SGD takes the first as momentum")

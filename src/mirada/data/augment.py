@@ -62,15 +62,14 @@ def random_affine(
 
     In place: copying the images that stay would cost as much as turning the others.
     """
-    B, C, H, W = images_BCHW.shape
+    B, _, H, W = images_BCHW.shape
     chosen = (torch.rand(B, generator=generator) < probability).nonzero()[:, 0]
     if len(chosen) == 0:
         return images_BCHW
     theta = affine_matrices(len(chosen), H, W, generator, degrees, shear, translate, scale).to(images_BCHW.device)
     chosen = chosen.to(images_BCHW.device)
-    grid = F.affine_grid(theta, [len(chosen), C, H, W], align_corners=False)
     part = images_BCHW.index_select(0, chosen)
-    moved = F.grid_sample(part, grid, mode=mode, padding_mode="reflection", align_corners=False)
+    moved = F.grid_sample(part, affine_grid(theta, (H, W)), mode=mode, padding_mode="reflection", align_corners=False)
     return images_BCHW.index_copy_(0, chosen, moved)
 
 
@@ -98,6 +97,19 @@ def affine_matrices(
     theta[:, 1, 1] = sin * shear_x + cos
     theta[:, 0, 2], theta[:, 1, 2] = uniform[4] * 2 * translate, uniform[5] * 2 * translate
     return theta
+
+
+def affine_grid(theta_B23: torch.Tensor, size: tuple[int, int]) -> torch.Tensor:
+    """(B, H, W, 2): where grid_sample looks for each pixel, θ_x·x + θ_y·y + θ_1, pixels being the middles of cells.
+
+    torch's function multiplies a tiny matrix for each pixel, which takes ten times as long.
+    """
+    y_H, x_W = (
+        torch.arange(1 - length, length, 2, dtype=theta_B23.dtype, device=theta_B23.device) / length for length in size
+    )
+    by_x_B12, by_y_B12, shift_B12 = theta_B23[:, None].unbind(3)
+    rows_BH12 = (y_H[:, None] * by_y_B12 + shift_B12)[:, :, None]
+    return rows_BH12 + (x_W[:, None] * by_x_B12)[:, None]
 
 
 def random_erase(

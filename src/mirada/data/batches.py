@@ -6,7 +6,8 @@ resumed run continues with exactly the batches that an uninterrupted one would h
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -19,6 +20,11 @@ from mirada.data.order import balanced_weights, epoch_order, step_generator
 from mirada.data.recipe import STRENGTHS, Augmentation, augment_images, mix_batch
 from mirada.data.stream import StreamedImages
 from mirada.errors import MiradaError
+
+# Batches of small images are augmented several at a time: up to so many values, calling an operation takes longer than
+# the operation itself.
+VALUES_AT_ONCE = 2**18
+Fetched = tuple[torch.Tensor, torch.Tensor]  # uint8 images, and the rows that they are
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +74,8 @@ class TrainBatches:
         self.targets = torch.from_numpy(store.table.targets)
         self.weights = balanced_weights(self.targets[self.rows]) if balanced else None
         self.epoch, self.step = 0, 0
+        values = batch_size * store.shape.channels * store.shape.size[0] * store.shape.size[1]
+        self.group = max(1, VALUES_AT_ONCE // values)  # batches that are augmented together
         self._order: tuple[int, torch.Tensor] = (-1, torch.empty(0))
 
     def __len__(self) -> int:
@@ -75,19 +83,20 @@ class TrainBatches:
         return max(1, len(self.rows) // self.batch_size)
 
     def __iter__(self) -> Iterator[Batch]:
-        epoch = self.epoch
-        remaining = [self._rows_at(epoch, step) for step in range(self.step, len(self))]
-        for images, rows in self.store.fetch(remaining):
-            step = self.step
-            self.step += 1
-            if len(rows):  # all images of a streamed batch may be broken
-                yield self._finish(images, rows, epoch, step)
+        epoch, first = self.epoch, self._first_of_group(self.step)
+        fetched = iter(self.store.fetch([self._rows_at(epoch, step) for step in range(first, len(self))]))
+        for start in range(first, len(self), self.group):
+            for step, batch in self._finish(itertools.islice(fetched, self.group), epoch, start):
+                if step >= self.step:
+                    self.step = step + 1
+                    yield batch
         self.epoch, self.step = epoch + 1, 0
 
     def batch(self, epoch: int, step: int) -> Batch:
         """Any batch, without moving."""
-        images, rows = next(iter(self.store.fetch([self._rows_at(epoch, step)])))
-        return self._finish(images, rows, epoch, step)
+        start = self._first_of_group(step)
+        wanted = [self._rows_at(epoch, each) for each in range(start, min(start + self.group, len(self)))]
+        return dict(self._finish(self.store.fetch(wanted), epoch, start))[step]
 
     def state_dict(self) -> dict[str, int]:
         """The position: `step` batches of `epoch` have been handed out."""
@@ -115,12 +124,32 @@ class TrainBatches:
             self._order = (epoch, epoch_order(len(self.rows), self.seed, epoch, self.weights))
         return self.rows[self._order[1][step * self.batch_size : (step + 1) * self.batch_size]]
 
-    def _finish(self, images: torch.Tensor, rows: torch.Tensor, epoch: int, step: int) -> Batch:
-        generator = step_generator(self.seed, epoch, step)
-        images = augment_images(images, generator, self.augmentation, self.normalisation)
-        targets = self.targets[rows]
-        images, targets = mix_batch(images, targets, generator, self.augmentation, self.store.table.num_outputs)
-        return Batch(images, targets, rows)
+    def _first_of_group(self, step: int) -> int:
+        return step // self.group * self.group
+
+    def _finish(self, fetched: Iterable[Fetched], epoch: int, start: int) -> Iterator[tuple[int, Batch]]:
+        """The batches of a group, which begins at step `start`, and their steps."""
+        # All images of a streamed batch may be broken.
+        found = [(step, *each) for step, each in enumerate(fetched, start) if len(each[1])]
+        if not found:
+            return
+        steps, images, rows = zip(*found, strict=True)
+        generator = step_generator(self.seed, epoch, start)
+        inputs, targets = self._augmented(torch.cat(images), torch.cat(rows), generator)
+        sizes = [len(each) for each in rows]
+        parts = zip(inputs.split(sizes), targets.split(sizes), rows, strict=True)
+        for step, (of_inputs, of_targets, of_rows) in zip(steps, parts, strict=True):
+            yield step, self._mixed(of_inputs, of_targets, of_rows, generator)
+
+    def _augmented(self, images: torch.Tensor, rows: torch.Tensor, generator: torch.Generator) -> Fetched:
+        """Inputs and targets of these rows."""
+        return augment_images(images, generator, self.augmentation, self.normalisation), self.targets[rows]
+
+    def _mixed(
+        self, images: torch.Tensor, targets: torch.Tensor, rows: torch.Tensor, generator: torch.Generator
+    ) -> Batch:
+        mixed = mix_batch(images, targets, generator, self.augmentation, self.store.table.num_outputs)
+        return Batch(*mixed, rows)
 
 
 def evaluation_batches(

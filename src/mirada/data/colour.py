@@ -11,22 +11,19 @@ _LUMA = (0.299, 0.587, 0.114)
 def colour_jitter(images_BCHW: torch.Tensor, generator: torch.Generator, strength: float) -> torch.Tensor:
     """Brightness, contrast and saturation, each by a factor uniform in 1 ± strength; saturation only with 3 channels.
 
-    All three are linear, so each image needs one matrix and one offset:
-    y = b·(c·S x + (1 - c)·m), where S x = s·x + (1 - s)·luma(x) and m is the mean luma of the image.
+    y = b·(c·(s·x + (1 - s)·luma(x)) + (1 - c)·m), where m is the mean luma of the image.
     """
-    B, C, H, W = images_BCHW.shape
-    device = images_BCHW.device
-    bright, contrast, saturation = (1 + strength * (torch.rand(3, B, 1, 1, generator=generator) * 2 - 1)).to(device)
-    pixels = images_BCHW.reshape(B, C, H * W)
-    means = pixels.mean(dim=2, keepdim=True)
+    B, C = images_BCHW.shape[:2]
+    factors = 1 + strength * (torch.rand(3, B, 1, 1, 1, generator=generator) * 2 - 1)
+    bright_B111, contrast_B111, saturation_B111 = factors.to(images_BCHW.device)
     if C != 3:
-        offset = bright * (1 - contrast) * means.mean(dim=1, keepdim=True)
-        return (pixels * (bright * contrast)).add_(offset).clamp_(0, 1).view(B, C, H, W)
-    luma = torch.tensor(_LUMA, device=device)
-    matrix = saturation * torch.eye(3, device=device) + (1 - saturation) * luma.expand(3, 3)
-    offset = bright * (1 - contrast) * (luma.view(1, 1, 3) @ means)
-    mixed = torch.baddbmm(offset.expand(B, 3, 1), bright * contrast * matrix, pixels)
-    return mixed.clamp_(0, 1).view(B, C, H, W)
+        offset_B111 = bright_B111 * (1 - contrast_B111) * images_BCHW.mean((1, 2, 3), keepdim=True)
+        return (images_BCHW * (bright_B111 * contrast_B111)).add_(offset_B111).clamp_(0, 1)
+    red, green, blue = images_BCHW.split(1, dim=1)
+    luma_B1HW = (red * _LUMA[0]).add_(green, alpha=_LUMA[1]).add_(blue, alpha=_LUMA[2])
+    offset_B111 = bright_B111 * (1 - contrast_B111) * luma_B1HW.mean((2, 3), keepdim=True)
+    grey_B1HW = luma_B1HW.mul_(bright_B111 * contrast_B111 * (1 - saturation_B111)).add_(offset_B111)
+    return (images_BCHW * (bright_B111 * contrast_B111 * saturation_B111)).add_(grey_B1HW).clamp_(0, 1)
 
 
 def random_tone(images_BCHW: torch.Tensor, generator: torch.Generator, probability: float) -> torch.Tensor:

@@ -31,7 +31,7 @@ def cutmix(
     height, width = (side_B * H).round().long(), (side_B * W).round().long()
     box_BHW = random_boxes(height, width, (H, W), generator).to(images_BCHW.device)
     mixed = torch.where(box_BHW[:, None], images_BCHW.roll(1, 0), images_BCHW)
-    kept_B = 1 - box_BHW.sum((1, 2)) / (H * W)
+    kept_B = (1 - height * width / (H * W)).to(images_BCHW.device)
     return mixed, torch.lerp(targets_BK.roll(1, 0), targets_BK, kept_B.view(-1, 1))
 
 

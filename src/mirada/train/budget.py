@@ -16,6 +16,7 @@ from torch import nn
 from mirada.data.batches import Batches
 from mirada.tasks.image import Task
 from mirada.tasks.objective import Objective, supervised
+from mirada.train.optimiser import OptimiserName, make_optimiser
 
 MIN_STEPS, MAX_STEPS, SECONDS, MOST_SECONDS = 5, 60, 4.0, 20.0
 STEADY = 1.5  # the median in the lower quartile, up to which steps are alike
@@ -26,21 +27,23 @@ def seconds_per_step(
     task: Task,
     batches: Batches,
     device: torch.device,
-    accumulate: int,
+    *,
+    accumulate: int = 1,
     objective: Objective | None = None,
+    optimiser: OptimiserName = "adamw",
 ) -> float:
     """Time of a training step, data included; neither the model nor the position in the data is touched."""
     objective = objective or supervised(task)
     probe = copy.deepcopy(model).to(device).train()
-    optimiser = torch.optim.AdamW(probe.parameters(), lr=1e-6, fused=True)
+    update = make_optimiser(optimiser, probe, learning_rate=1e-6, weight_decay=0.0, betas=(0.9, 0.999))
     taken: list[float] = []
     started = time.monotonic()
     while not is_enough(taken[1:], time.monotonic() - started):
         begin = time.monotonic()
         batch = batches.batch(0, len(taken) % len(batches))
         objective(probe, batch.inputs.to(device), batch.targets.to(device)).backward()
-        optimiser.step()
-        optimiser.zero_grad(set_to_none=True)
+        update.step()
+        update.zero_grad(set_to_none=True)
         taken.append(time.monotonic() - begin)
     return quicker(taken[1:]) * accumulate
 

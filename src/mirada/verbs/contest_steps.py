@@ -100,8 +100,15 @@ def _seconds_per_step(config: Config, prepared: AnyPrepared) -> float:
     torch.manual_seed(0)
     model, task = new_model(config, prepared), prepared.task(config)
     objective = distillation(config, prepared, task, model, device) or prepared.objective(task)
-    batches, accumulate = prepared.training(config), config.train.accumulate
-    return seconds_per_step(prepared.attached(model, device), task, batches, device, accumulate, objective)
+    return seconds_per_step(
+        prepared.attached(model, device),
+        task,
+        prepared.training(config),
+        device,
+        accumulate=config.train.accumulate,
+        objective=objective,
+        optimiser=config.train.optimiser,
+    )
 
 
 def _samples_per_step(config: Config, prepared: AnyPrepared) -> int:

@@ -150,7 +150,12 @@ def _train_one(
         batches = SharedBatches(batches, processes, measure_of(task))
     if config.train.minutes is not None:
         # All measure at the same time, as they will train, and go by the first one.
-        seconds = processes.as_first(seconds_per_step(model, task, batches, device, config.train.accumulate, objective))
+        accumulate, optimiser = config.train.accumulate, config.train.optimiser
+        seconds = processes.as_first(
+            seconds_per_step(
+                model, task, batches, device, accumulate=accumulate, objective=objective, optimiser=optimiser
+            )
+        )
         steps = max(1, round(config.train.minutes * 60 / seconds))
         train = config.train.model_copy(update={"minutes": None, "steps": steps})
         watcher.says(f"{config.train.minutes:.2g} minutes are {steps} steps of {seconds * 1e3:.0f} ms.")

@@ -12,7 +12,6 @@ from mirada.data.batches import Batch, TrainBatches
 from mirada.data.colour import colour_jitter, random_tone
 from mirada.data.masks.store import MaskImages
 from mirada.data.normalise import Normalisation
-from mirada.data.order import step_generator
 from mirada.data.recipe import Augmentation
 
 Pair = tuple[torch.Tensor, torch.Tensor]
@@ -21,12 +20,16 @@ Pair = tuple[torch.Tensor, torch.Tensor]
 class MaskBatches(TrainBatches):
     """Targets are masks: uint8 (B, H, W) as int64."""
 
-    def _finish(self, images: torch.Tensor, rows: torch.Tensor, epoch: int, step: int) -> Batch:
-        generator = step_generator(self.seed, epoch, step)
+    def _augmented(self, images: torch.Tensor, rows: torch.Tensor, generator: torch.Generator) -> Pair:
         assert isinstance(self.store, MaskImages)
         masks_BHW = self.store.masks.index_select(0, rows)
         images, masks_BHW = augment_pairs(images, masks_BHW, generator, self.augmentation, self.normalisation)
-        return Batch(images, masks_BHW.long(), rows)
+        return images, masks_BHW.long()
+
+    def _mixed(
+        self, images: torch.Tensor, targets: torch.Tensor, rows: torch.Tensor, generator: torch.Generator
+    ) -> Batch:
+        return Batch(images, targets, rows)
 
 
 def augment_pairs(

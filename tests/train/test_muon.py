@@ -1,0 +1,100 @@
+"""Muon: orthogonalised steps of matrices, AdamW for all else."""
+
+import torch
+from torch import nn
+from torch.testing import assert_close
+
+from mirada import systems
+from mirada.nn.embedding import TokenEmbedding
+from mirada.train.checkpoint import load_optimiser, optimiser_tensors
+from mirada.train.muon import MOMENTUM, matrices, orthogonalised
+from mirada.train.optimiser import make_optimiser
+
+
+def muon(model: nn.Module, **how) -> torch.optim.Optimizer:
+    return make_optimiser("muon", model, **{"learning_rate": 0.1, "weight_decay": 0.3, "betas": (0.9, 0.99), **how})
+
+
+def test_directions_are_kept_and_their_lengths_made_alike():
+    for shape in ((5, 7), (7, 5), (11, 3), (13, 13)):
+        matrix = 40 * torch.randn(shape)
+        u, _, vt = torch.linalg.svd(matrix, full_matrices=False)
+        found = u.T @ orthogonalised(matrix) @ vt.T
+        assert_close(found - found.diag().diag(), torch.zeros_like(found), atol=1e-4, rtol=0)
+        assert 0.6 < found.diag().min() <= found.diag().max() < 1.3
+    assert_close(orthogonalised(torch.zeros(3, 5)), torch.zeros(3, 5))
+
+
+def test_two_steps_by_hand():
+    """m and u as in the docstring; a bias beside it takes the steps of AdamW."""
+    layer = nn.Linear(7, 5)
+    plain = nn.Linear(7, 5)
+    plain.load_state_dict(layer.state_dict())
+    optimiser = muon(layer)
+    reference = torch.optim.AdamW([plain.bias], lr=0.1, betas=(0.9, 0.99), weight_decay=0.0)
+    weight, momentum = layer.weight.detach().clone(), torch.zeros(5, 7)
+    for _ in range(2):
+        gradient = torch.randn(5, 7)
+        layer.weight.grad, layer.bias.grad = gradient.clone(), gradient[:, 0].clone()
+        plain.bias.grad = gradient[:, 0].clone()
+        optimiser.step()
+        reference.step()
+        momentum = MOMENTUM * momentum + (1 - MOMENTUM) * gradient
+        update = orthogonalised(MOMENTUM * momentum + (1 - MOMENTUM) * gradient)
+        weight = weight * (1 - 0.1 * 0.3) - 0.1 * 0.2 * 7**0.5 * update
+    assert_close(layer.weight.detach(), weight)
+    assert_close(layer.bias, plain.bias)
+
+
+def test_kernels_are_matrices_of_their_outputs():
+    kernel, flat = nn.Conv2d(3, 5, 2, bias=False), nn.Linear(12, 5, bias=False)
+    flat.weight.data = kernel.weight.detach().flatten(1).clone()
+    gradient = torch.randn(5, 3, 2, 2)
+    kernel.weight.grad, flat.weight.grad = gradient, gradient.flatten(1).clone()
+    for layer in (kernel, flat):
+        muon(layer).step()
+    assert_close(kernel.weight.flatten(1), flat.weight)
+
+
+def test_which_weights_are_matrices():
+    arguments = {"image_size": (8, 8), "in_channels": 3, "num_classes": 7, "dim": 24, "depth": 1, "num_heads": 2}
+    model = systems.create("vit", "nano", patch_size=4, **arguments)
+    groups = {group["is_orthogonal"]: group for group in muon(model).param_groups if group["weight_decay"]}
+    names = {id(weight): name for name, weight in model.named_parameters()}
+    moved = {names[id(weight)] for weight in groups[True]["params"]}
+    assert "encoder.layers.0.attention.inner.heads.to_q.weight" in moved and "head.weight" not in moved
+    assert [names[id(weight)] for weight in groups[False]["params"]] == ["head.weight"]
+    every = [weight for group in muon(model).param_groups for weight in group["params"]]
+    assert sorted(map(id, every)) == sorted(map(id, model.parameters())) and "position.weight" not in moved
+
+    parts = nn.ModuleDict({"words": TokenEmbedding(7, 5), "depthwise": nn.Conv2d(5, 5, 3, groups=5)})
+    assert matrices(parts) == []
+
+
+def test_state_survives_saving():
+    def trained(steps: int, state: dict | None = None, start: dict | None = None) -> tuple[nn.Module, dict]:
+        model = nn.Sequential(nn.Linear(7, 5), nn.ReLU(), nn.Linear(5, 3))
+        model.load_state_dict(start or first)
+        optimiser = muon(model, learning_rate=0.01)
+        if state is not None:
+            load_optimiser(optimiser, state)
+        for _ in range(steps):
+            (model(x) - 1).square().mean().backward()
+            optimiser.step()
+            optimiser.zero_grad()
+        return model, optimiser_tensors(optimiser)
+
+    x = torch.randn(11, 7)
+    first = nn.Sequential(nn.Linear(7, 5), nn.ReLU(), nn.Linear(5, 3)).state_dict()
+    straight, _ = trained(5)
+    half, state = trained(2)
+    resumed, _ = trained(3, state, half.state_dict())
+    for one, other in zip(straight.parameters(), resumed.parameters(), strict=True):
+        assert torch.equal(one, other)
+
+
+def test_steps_without_a_gradient_change_nothing():
+    layer = nn.Linear(3, 5)
+    before = layer.weight.detach().clone()
+    muon(layer).step()
+    assert torch.equal(layer.weight, before)
