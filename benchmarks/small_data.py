@@ -46,6 +46,7 @@ from benchmarks.jobs import (
 from benchmarks.small_data_table import grouped
 from mirada import systems
 from mirada.config.load import merge, parse_settings, read_preset, resolve
+from mirada.config.schema import Config
 from mirada.data import TrainBatches
 from mirada.tasks.image import Task
 from mirada.train.budget import seconds_per_step
@@ -154,9 +155,9 @@ def settings_of(dataset: str, contender: str) -> list[str]:
 
 
 def key_of(dataset: str, contender: str, minutes: float, seed: int) -> dict:
-    """What makes a job itself: another recipe is another job, also when only the preset changed."""
-    recipe = [settings_of(dataset, contender), read_preset(DATASETS[dataset]["preset"])]
-    digest = hashlib.sha256(json.dumps(recipe).encode()).hexdigest()[:12]
+    """What makes a job itself: another recipe is another job, also when only what it takes of the preset changed."""
+    recipe = config_of(dataset, contender).model_dump(mode="json", exclude_defaults=True)
+    digest = hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()[:12]
     return {"dataset": dataset, "contender": contender, "minutes": minutes, "seed": seed, "settings": digest}
 
 
@@ -216,11 +217,15 @@ def time_steps(dataset: str, contenders: list[str]) -> None:
         write_whole(STEPS_FILE, calibrated() | {steps_key(key_of(dataset, contender, 0, 0)): entry})
 
 
+def config_of(dataset: str, contender: str, source: Path | str = "") -> Config:
+    given = merge(parse_settings(settings_of(dataset, contender)), {"data": {"source": str(source)}})
+    return resolve(read_preset(DATASETS[dataset]["preset"]), given)
+
+
 def ready(source: Path, dataset: str, contender: str) -> tuple[nn.Module, Task, TrainBatches, OptimiserName]:
     """Model, loss, batches and optimiser as the training would have them."""
     make_known()
-    given = merge(parse_settings(settings_of(dataset, contender)), {"data": {"source": str(source)}})
-    config = resolve(read_preset(DATASETS[dataset]["preset"]), given)
+    config = config_of(dataset, contender, source)
     prepared = prepare(config.data, open_table(config.data))
     model = systems.create(config.system.name, config.system.size, **config.system.arguments, **prepared.arguments())
     return model, prepared.task(config), prepared.training(config), config.train.optimiser
