@@ -20,6 +20,7 @@ NUM_MISTAKES = 8
 NUM_EXAMPLES = 16
 MAX_TARGETS = 4  # told below an image
 SEED = 0
+MONTAGE_WIDTH, CAPTION_HEIGHT = 7.2, 0.35  # inches
 
 Row = dict[str, str]
 
@@ -103,7 +104,8 @@ def montage(name: str, shown: list[Tile], num_columns: int = 4) -> Drawing:
             text = mark + "\n".join(shortened(f"{what} {which}", 28) for what, which in tile.lines[:2])
             axes.set_title(text, fontsize=8, fontweight="normal", loc="center", pad=3).set_parse_math(False)
 
-    return draw_photographs(name, f"{len(shown)} held-out images", paint, 7.2, 2.15 * num_rows)
+    height = num_rows * (MONTAGE_WIDTH / num_columns + CAPTION_HEIGHT)
+    return draw_photographs(name, f"{len(shown)} held-out images", paint, MONTAGE_WIDTH, height)
 
 
 def _said(row: Row, run: Contents) -> tuple[tuple[tuple[str, str], ...], bool | None]:

@@ -184,7 +184,9 @@ class Training:
         for group in self.optimiser.param_groups:
             group["lr"] = rate
         # Dropout and the like draw from the global generator: seeding it by the step makes them resumable.
-        torch.manual_seed(recipe.seed * 1_000_003 + state.step + OTHER_SEEDS * self.processes.rank)
+        seed = recipe.seed * 1_000_003 + state.step + OTHER_SEEDS * self.processes.rank
+        # torch.manual_seed does the same on a CPU, but writes down a stack trace for devices that are not there.
+        (torch.default_generator if self.accelerator.device.type == "cpu" else torch).manual_seed(seed)
         loss, samples = 0.0, 0.0
         for number in range(recipe.accumulate):
             batch = next(batches)
