@@ -155,7 +155,10 @@ def settings_of(dataset: str, contender: str) -> list[str]:
 
 
 def key_of(dataset: str, contender: str, minutes: float, seed: int) -> dict:
-    """What makes a job itself: another recipe is another job, also when only what it takes of the preset changed."""
+    """What makes a job itself: another recipe is another job, also when only what it takes of the preset changed.
+
+    What is a default is left out, so that a new setting makes no other recipe; nor does a default that changes.
+    """
     recipe = config_of(dataset, contender).model_dump(mode="json", exclude_defaults=True)
     digest = hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()[:12]
     return {"dataset": dataset, "contender": contender, "minutes": minutes, "seed": seed, "settings": digest}

@@ -205,6 +205,19 @@ def test_broken_images_in_a_stream(class_folders):
         list(strict.fetch([torch.arange(12)]))
 
 
+def test_training_goes_on_past_broken_images(class_folders):
+    for name in ("3.png", "4.png"):
+        (class_folders / "cat" / name).write_text("broken")
+    stream = StreamedImages(open_source(class_folders), SHAPE, workers=0)
+    batches = TrainBatches(stream, np.arange(12), batch_size=1, normalisation=Normalisation((0.5,) * 3, (1.0,) * 3))
+    assert batches.group > 1
+    order = epoch_order(12, 0, 0).tolist()
+    assert [batch.rows.item() for batch in batches] == [row for row in order if row not in (3, 4)]
+    assert (batches.epoch, batches.step) == (1, 0)
+    with pytest.raises(MiradaError, match="no image of batch"):
+        batches.batch(0, order.index(3))
+
+
 def test_stream_can_be_sent_to_another_process(class_folders):
     stream = StreamedImages(open_source(class_folders), SHAPE, workers=0)
     again = pickle.loads(pickle.dumps(stream._loader.dataset))

@@ -58,17 +58,30 @@ def test_kernels_are_matrices_of_their_outputs():
 
 def test_which_weights_are_matrices():
     arguments = {"image_size": (8, 8), "in_channels": 3, "num_classes": 7, "dim": 24, "depth": 1, "num_heads": 2}
-    model = systems.create("vit", "nano", patch_size=4, **arguments)
-    groups = {group["is_orthogonal"]: group for group in muon(model).param_groups if group["weight_decay"]}
+    model = systems.create("vit", "nano", patch_size=4, pooling="class", **arguments)
+    groups = muon(model).param_groups
     names = {id(weight): name for name, weight in model.named_parameters()}
-    moved = {names[id(weight)] for weight in groups[True]["params"]}
-    assert "encoder.layers.0.attention.inner.heads.to_q.weight" in moved and "head.weight" not in moved
-    assert [names[id(weight)] for weight in groups[False]["params"]] == ["head.weight"]
-    every = [weight for group in muon(model).param_groups for weight in group["params"]]
-    assert sorted(map(id, every)) == sorted(map(id, model.parameters())) and "position.weight" not in moved
+    moved = {names[id(weight)] for group in groups if group["is_orthogonal"] for weight in group["params"]}
+    kept = {name for name, weight in model.named_parameters() if weight.ndim > 1} - moved
+    assert "encoder.layers.0.attention.inner.heads.to_q.weight" in moved
+    assert kept == {"head.weight", "position.weight", "extra.weight"}
+    every = [weight for group in groups for weight in group["params"]]
+    assert sorted(map(id, every)) == sorted(map(id, model.parameters()))
 
-    parts = nn.ModuleDict({"words": TokenEmbedding(7, 5), "depthwise": nn.Conv2d(5, 5, 3, groups=5)})
-    assert matrices(parts) == []
+    words, depthwise, grey = TokenEmbedding(7, 5), nn.Conv2d(5, 5, 3, groups=5), nn.Conv2d(1, 5, 3)
+    parts = nn.ModuleDict({"words": words, "depthwise": depthwise, "grey": grey, "class_head": nn.Linear(3, 5)})
+    assert matrices(parts) == {id(grey.weight)}
+
+
+def test_a_step_that_overflows_is_left_out():
+    """In float16, whose gradients are scaled."""
+    layer = nn.Linear(3, 5)
+    before = layer.weight.detach().clone()
+    optimiser, scaler = muon(layer), torch.amp.GradScaler("cpu")
+    scaler.scale(layer(torch.ones(2, 3)).sum()).backward()
+    layer.weight.grad[0, 0] = torch.inf
+    scaler.step(optimiser)
+    assert torch.equal(layer.weight, before)
 
 
 def test_state_survives_saving():

@@ -77,6 +77,14 @@ def test_a_crash_then_resume_equals_never_having_stopped(untouched, tmp_path, st
     assert outcome(resume(tmp_path / "run")) == outcome(untouched)
 
 
+def test_matrices_moved_by_muon_resume_as_exactly(tmp_path):
+    settings, stop = (*SETTINGS, "train.optimiser=muon"), StopRequest()
+    with pytest.raises(Stopped):
+        train("digits", settings=settings, out=tmp_path / "run", watcher=StopAt(7, stop), stop=stop)
+    whole = train("digits", settings=settings, out=tmp_path / "whole")
+    assert outcome(resume(tmp_path / "run")) == outcome(whole)
+
+
 def test_resuming_a_finished_run_changes_nothing(untouched):
     before = outcome(untouched)
     assert outcome(resume(untouched.path)) == before

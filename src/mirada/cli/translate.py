@@ -67,7 +67,7 @@ def translate(
 
     how = {"beam": beam, "n_best": n_best, "max_length": max_length, "batch_size": batch_size}
     weighed = LengthPenalty(penalty, alpha)
-    translator = in_precision(text_run(run, device or "auto"), precision.value).translator
+    translator = in_precision(text_run(run, device or "auto"), precision.value, to="translate").translator
     if alignments:
         translator.require_attention()
     num_refused = 0

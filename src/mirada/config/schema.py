@@ -141,7 +141,9 @@ class TrainConfig(Section):
     )
     learning_rate: Annotated[float, Field(gt=0)] = Field(1e-3, description="the highest rate")
     weight_decay: Annotated[float, Field(ge=0)] = Field(0.05)
-    betas: tuple[Share, Share] = Field((0.9, 0.999), description="Adam's; SGD takes the first as momentum")
+    betas: tuple[Share, Share] = Field(
+        (0.9, 0.999), description="Adam's; SGD takes the first as momentum, Muon's own is 0.95"
+    )
     schedule: Literal["cosine", "linear", "constant", "noam", "poly"] = Field("cosine")
     warmup: Share = Field(0.1, description="share of the steps with a rising rate")
     label_smoothing: Annotated[float, Field(ge=0, lt=1)] = Field(0.1)
@@ -163,7 +165,8 @@ class TrainConfig(Section):
         "float32", description="of products; auto: bfloat16 if a short trial finds it faster here, kept for the run"
     )
     fused: bool = Field(
-        True, description="one fused update of all weights (adam, adamw); auto precision decides it too"
+        True,
+        description="one fused update of all weights (adam, adamw, muon's rest); auto precision decides it too",
     )
     sharding: Literal["none", "full"] = Field(
         "none", description="processes of torchrun share the batch; full: also weights, gradients, optimiser (FSDP)"

@@ -1,7 +1,7 @@
 """Batches for training and evaluation, from images in memory or streamed.
 
-Batch b of epoch e is a pure function of (seed, e, b): the saved position is three numbers, and a
-resumed run continues with exactly the batches that an uninterrupted one would have seen.
+Batch b of epoch e is a pure function of (seed, e, b) and of the sizes of batches and images: the saved position is
+three numbers, and a resumed run continues with exactly the batches that an uninterrupted one would have seen.
 """
 
 from __future__ import annotations
@@ -96,7 +96,10 @@ class TrainBatches:
         """Any batch, without moving."""
         start = self._first_of_group(step)
         wanted = [self._rows_at(epoch, each) for each in range(start, min(start + self.group, len(self)))]
-        return dict(self._finish(self.store.fetch(wanted), epoch, start))[step]
+        found = dict(self._finish(self.store.fetch(wanted), epoch, start))
+        if step not in found:
+            raise MiradaError(f"{self.store.table.source}: no image of batch {step} can be read; see `mirada check`.")
+        return found[step]
 
     def state_dict(self) -> dict[str, int]:
         """The position: `step` batches of `epoch` have been handed out."""

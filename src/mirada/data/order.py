@@ -12,7 +12,7 @@ _STEP = 1
 
 
 def step_generator(seed: int, epoch: int, step: int) -> torch.Generator:
-    """Random numbers for one batch; depends on nothing else."""
+    """Random numbers for one batch, or for the group that begins with it; depends on nothing else."""
     return torch.Generator().manual_seed(_derive(seed, _STEP, epoch, step, 0))
 
 

@@ -1,25 +1,28 @@
 """Minutes become steps once, by timing some steps on a copy of the model; the number is saved with the run.
 
-A neighbour that is busy for a moment must not decide how long is trained: the quicker steps count, and where many are
-much slower than these, more are timed.
+The same steps are timed several times over, and of each the fastest counts: a neighbour that is busy for a moment must
+not decide how long is trained, but that steps differ by nature must.
 """
 
 from __future__ import annotations
 
 import copy
+import itertools
 import statistics
 import time
+from collections.abc import Iterator
 
 import torch
 from torch import nn
 
-from mirada.data.batches import Batches
+from mirada.data.batches import Batch, Batches
 from mirada.tasks.image import Task
 from mirada.tasks.objective import Objective, supervised
 from mirada.train.optimiser import OptimiserName, make_optimiser
 
-MIN_STEPS, MAX_STEPS, SECONDS, MOST_SECONDS = 5, 60, 4.0, 20.0
-STEADY = 1.5  # the median in the lower quartile, up to which steps are alike
+MIN_STEPS, MAX_STEPS = 4, 64  # that are timed over and over
+SECONDS, MOST_SECONDS = 4.0, 20.0  # of all rounds
+ALIKE = 1.2  # times the fastest round: another one that took no longer confirms it
 
 
 def seconds_per_step(
@@ -36,27 +39,45 @@ def seconds_per_step(
     objective = objective or supervised(task)
     probe = copy.deepcopy(model).to(device).train()
     update = make_optimiser(optimiser, probe, learning_rate=1e-6, weight_decay=0.0, betas=(0.9, 0.999))
-    taken: list[float] = []
-    started = time.monotonic()
-    while not is_enough(taken[1:], time.monotonic() - started):
+
+    def timed(count: int) -> list[float]:
+        taken, stream = [], first_batches(batches, count)
         begin = time.monotonic()
-        batch = batches.batch(0, len(taken) % len(batches))
-        objective(probe, batch.inputs.to(device), batch.targets.to(device)).backward()
-        update.step()
-        update.zero_grad(set_to_none=True)
-        taken.append(time.monotonic() - begin)
-    return quicker(taken[1:]) * accumulate
+        for batch in stream:
+            objective(probe, batch.inputs.to(device), batch.targets.to(device)).backward()
+            update.step()
+            update.zero_grad(set_to_none=True)
+            taken.append(time.monotonic() - begin)
+            begin = time.monotonic()
+        return taken
+
+    timed(1)  # memory and kernels are prepared
+    slowest = timed(1)[0]
+    count = min(MAX_STEPS, max(MIN_STEPS, round(SECONDS / 2 / slowest)), len(batches))
+    rounds: list[list[float]] = []
+    started = time.monotonic()
+    while not is_enough(rounds, time.monotonic() - started):
+        rounds.append(timed(count))
+    return mean_of_fastest(rounds) * accumulate
 
 
-def is_enough(taken: list[float], seconds: float) -> bool:
-    if len(taken) + 1 < MIN_STEPS:
+def first_batches(batches: Batches, count: int) -> Iterator[Batch]:
+    """Of the first epoch; afterwards the position is what it was."""
+    position = batches.epoch, batches.step
+    batches.epoch, batches.step = 0, 0
+    try:
+        yield from itertools.islice(batches, count)
+    finally:
+        batches.epoch, batches.step = position
+
+
+def is_enough(rounds: list[list[float]], seconds: float) -> bool:
+    if len(rounds) < 2:
         return False
-    if seconds >= MOST_SECONDS:
-        return True
-    is_steady = statistics.median(taken) <= STEADY * quicker(taken)
-    return is_steady and (seconds >= SECONDS or len(taken) + 1 >= MAX_STEPS)
+    fastest, second = sorted(map(sum, rounds))[:2]
+    return seconds >= MOST_SECONDS or (seconds >= SECONDS and second <= ALIKE * fastest)
 
 
-def quicker(taken: list[float]) -> float:
-    """The lower quartile."""
-    return statistics.quantiles(taken, n=4, method="inclusive")[0]
+def mean_of_fastest(rounds: list[list[float]]) -> float:
+    """The mean over the steps of the fastest time that each had."""
+    return statistics.mean(map(min, zip(*rounds, strict=True)))

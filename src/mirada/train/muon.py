@@ -8,15 +8,17 @@ a step is as long as AdamW's, so that one learning rate η and one decay λ serv
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
-from mirada.nn.embedding import TokenEmbedding
 from mirada.train.sharding import placed, whole
 
 MOMENTUM = 0.95
 STEPS, COEFFICIENTS = 5, (3.4445, -4.7750, 2.0315)  # of the iteration; singular values end within 0.7 and 1.2
 TINY = 1e-7
+OUTPUTS = ("head", "to_colour")
 
 
 class Muon(torch.optim.AdamW):
@@ -24,6 +26,10 @@ class Muon(torch.optim.AdamW):
 
     In float32: the bfloat16 of torch's own Muon takes twenty times as long on processors without such units.
     """
+
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self._step_supports_amp_scaling = False  # the fused AdamW does; so overflowing steps of float16 are left out
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # type: ignore[override]
@@ -64,13 +70,13 @@ def orthogonalised(matrix: Tensor) -> Tensor:
     return x.T if matrix.shape[0] > matrix.shape[1] else x
 
 
-def matrices(model: nn.Module) -> list[nn.Parameter]:
-    """Maps between features: no tables of tokens, no heads, whose rows are classes, no kernels of one channel each."""
-    tables = {id(part.weight) for part in model.modules() if isinstance(part, nn.Embedding | TokenEmbedding)}
-
-    def is_map(name: str, weight: nn.Parameter) -> bool:
-        is_head = any(part.endswith("head") for part in name.split("."))
-        is_depthwise = weight.ndim > 2 and weight.shape[1] == 1
-        return weight.ndim >= 2 and not (is_head or is_depthwise or id(weight) in tables)
-
-    return [weight for name, weight in model.named_parameters() if is_map(name, weight)]
+def matrices(model: nn.Module) -> set[int]:
+    """The ids of weights that are maps between features: of linear layers and of kernels that see all channels, but not
+    of outputs, whose rows are classes or tokens."""
+    return {
+        id(part.weight)
+        for name, part in model.named_modules()
+        if isinstance(part, nn.Linear | nn.Conv1d | nn.Conv2d | nn.Conv3d)
+        and getattr(part, "groups", 1) == 1
+        and not name.endswith(OUTPUTS)
+    }

@@ -29,13 +29,13 @@ def _is_table(name: str) -> bool:
 
 
 def _with_matrices(groups: list[dict], model: nn.Module) -> list[dict]:
-    """The same groups, but matrices that are decayed, which tables are not, have one of their own."""
-    moved = {id(weight) for weight in matrices(model)}
+    """The same groups, but matrices have groups of their own."""
+    moved = matrices(model)
     divided = [
         {
             **group,
             "is_orthogonal": is_orthogonal,
-            "params": [p for p in group["params"] if is_orthogonal == (id(p) in moved and group is groups[0])],
+            "params": [weight for weight in group["params"] if (id(weight) in moved) == is_orthogonal],
         }
         for group in groups
         for is_orthogonal in (True, False)

@@ -99,10 +99,11 @@ def compare(trained: Trained, path: Path, engine: str = "onnx") -> float:
         images = noise(trained, batch)
         with torch.inference_mode():
             wanted = trained.model(images)
-        largest = max(largest, difference(session(images.numpy()), wanted.numpy()))
-        if not largest <= TOLERANCE:
+        found = difference(session(images.numpy()), wanted.numpy())
+        largest = max(largest, found)
+        if not found <= TOLERANCE:  # true of NaN, too
             raise MiradaError(
-                f"{trained.folder.path}: by {engine} the ONNX model differs from the model itself by {largest:.2g} of "
+                f"{trained.folder.path}: by {engine} the ONNX model differs from the model itself by {found:.2g} of "
                 f"its largest output on {batch} images, more than {TOLERANCE:g}, so it was not written; use "
                 "--engine torch to predict, --to safetensors to export."
             )

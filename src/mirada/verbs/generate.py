@@ -41,7 +41,7 @@ def generate_text(
     if count < 1:
         raise MiradaError(f"{count} texts are asked for; at least one can be written.")
     draw = Draw(temperature, top_k, top_p, seed)
-    writer = in_precision(text_run(run, device), precision).writer
+    writer = in_precision(text_run(run, device), precision, to="generate").writer
     return writer.write(prompt, count=count, max_tokens=max_tokens, draw=draw)
 
 

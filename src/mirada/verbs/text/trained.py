@@ -61,17 +61,17 @@ class TrainedText(Trained):
 
     @property
     def translator(self) -> Translator:
-        self._require("translate")
+        self.require("translate")
         return Translator(self.model, self.tokeniser, self.target_tokeniser, self.device)
 
     @property
     def writer(self) -> Writer:
-        self._require("generate")
+        self.require("generate")
         return Writer(self.model, self.tokeniser, self.data["max_length"], self.device)
 
     @property
     def filler(self) -> Filler:
-        self._require("fill")
+        self.require("fill")
         return Filler(self.model, self.tokeniser, self.device)
 
     def predict(self, images: object, *, batch_size: int = 64) -> list[dict]:
@@ -89,7 +89,7 @@ class TrainedText(Trained):
 
     def outputs(self, images: object, *, batch_size: int = 64) -> Tensor:
         """(N, C) what a model of classes gives for these texts, before it is put into words; texts as in `predict`."""
-        self._require("single-label")
+        self.require("single-label")
         texts = texts_of(images)
         batches = labelled_evaluation(
             self.tokeniser.encode_many([text.strip() for text in texts]),  # as those it learned from
@@ -116,12 +116,12 @@ class TrainedText(Trained):
 
     def neighbours(self, word: str, k: int = 10) -> list[tuple[str, float]]:
         """The words whose vectors point most the same way, and their cosines."""
-        self._require("embed")
+        self.require("embed")
         return self._words(neighbours(self._vectors(), self._number(word), k + 5), k)
 
     def analogy(self, a: str, b: str, c: str, k: int = 10) -> list[tuple[str, float]]:
         """a − b + c: "king", "man", "woman" asks what is to a woman as a king to a man."""
-        self._require("embed")
+        self.require("embed")
         first, minus, plus = (self._number(word) for word in (a, b, c))
         return self._words(analogy(self._vectors(), first, minus, plus, k + 5), k)
 
@@ -148,7 +148,7 @@ class TrainedText(Trained):
         special = set(self.tokeniser.special.values())
         return [(self.tokeniser.tokens([token])[0], cosine) for token, cosine in found if token not in special][:k]
 
-    def _require(self, task: str) -> None:
+    def require(self, task: str) -> None:
         if self.does != task:
             raise MiradaError(f"{self.folder.path}: this model {VERBS[self.does]}.")
 
