@@ -46,16 +46,17 @@ def transfer_text(results: dict) -> str:
 
 
 def masks_text(results: dict) -> str:
-    text = ""
+    sections = []
     titles = {"nuclei": "334 microscope images of nuclei", "pets": "2,590 photographs of pets with their outlines"}
     for name, title in titles.items():
         if kept := results.get(name):
-            text += (
+            said = (
                 f"## Masks: {title}\n\n`python benchmarks/masks.py`, by `mirada compare`: Dice on held-out images, "
                 f"with the preset {kept['preset']} at 128 px. Saying the best one class of every pixel gives "
                 f"{kept['trivial']:.3f}. {_conditions(kept)}\n\n"
-            ) + _table(kept, "system")
-    return text
+            )
+            sections.append(said + _table(kept, "system"))
+    return "\n".join(sections)
 
 
 def _table(kept: dict, of: str) -> str:
