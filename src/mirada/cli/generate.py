@@ -59,7 +59,8 @@ def generate(
     trained = load(run, device=device or "auto")
     how = {"temperature": temperature, "top_k": top_k, "seed": seed}
     if isinstance(trained, TrainedText):
-        prepared = in_precision(trained, precision.value, to="generate")
+        trained.require("generate")
+        prepared = in_precision(trained, precision.value)
         write(prepared, sound(" ".join(given or [])), out, count or 1, max_tokens, {**how, "top_p": top_p}, quiet)
         return
     if precision is PrecisionName.int8:

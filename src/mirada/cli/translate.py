@@ -67,7 +67,9 @@ def translate(
 
     how = {"beam": beam, "n_best": n_best, "max_length": max_length, "batch_size": batch_size}
     weighed = LengthPenalty(penalty, alpha)
-    translator = in_precision(text_run(run, device or "auto"), precision.value, to="translate").translator
+    trained = text_run(run, device or "auto")
+    trained.require("translate")
+    translator = in_precision(trained, precision.value).translator
     if alignments:
         translator.require_attention()
     num_refused = 0

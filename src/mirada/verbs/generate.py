@@ -41,7 +41,9 @@ def generate_text(
     if count < 1:
         raise MiradaError(f"{count} texts are asked for; at least one can be written.")
     draw = Draw(temperature, top_k, top_p, seed)
-    writer = in_precision(text_run(run, device), precision, to="generate").writer
+    trained = text_run(run, device)
+    trained.require("generate")
+    writer = in_precision(trained, precision).writer
     return writer.write(prompt, count=count, max_tokens=max_tokens, draw=draw)
 
 

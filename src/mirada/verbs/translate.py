@@ -32,7 +32,9 @@ def translate(
     empty translation. precision: "float32", or "int8", which is faster, refused where held-out text says that it is
     worse, and with which a translation may depend on its batch.
     """
-    trained = in_precision(text_run(run, device), precision, to="translate")
+    trained = text_run(run, device)
+    trained.require("translate")
+    trained = in_precision(trained, precision)
     given = [texts] if isinstance(texts, str) else list(texts)
     return trained.translator.translate(
         given,

@@ -19,13 +19,12 @@ MOST_WORSE = 0.02  # nats per token of held-out text that int8 may cost: a perpl
 CHECKED = 2048  # tokens: the difference of two precisions on the same tokens varies little
 
 
-def in_precision(trained: TrainedText, precision: str, *, to: str) -> TrainedText:
-    """The same run, with the model prepared to "generate" or to "translate"; made and checked once.
+def in_precision(trained: TrainedText, precision: str = "float32") -> TrainedText:
+    """The same run, with the model prepared for decoding; made and checked once.
 
     int8 is compared with float32 on the run's held-out text and refused where it is worse. Where that text is not there
     to compare on, it is used unchecked, and a warning says so.
     """
-    trained.require(to)
     kept = trained.__dict__.setdefault("_in_precision", {})
     if precision not in kept:
         prepared = dataclasses.replace(trained, model=prepare_for_decoding(trained.model, precision))
