@@ -8,7 +8,7 @@ from torch import nn
 
 from mirada.data.batches import Batch
 from mirada.train import budget
-from mirada.train.budget import MOST_SECONDS, SECONDS, first_batches, is_enough, mean_of_fastest, seconds_per_step
+from mirada.train.budget import MOST_SECONDS, SECONDS, first_batches, is_enough, mean_of_typical, seconds_per_step
 
 
 class Uneven:
@@ -40,7 +40,8 @@ def test_two_rounds_must_agree():
 
 
 def test_a_neighbour_does_not_decide_but_what_steps_are_by_nature_does():
-    assert mean_of_fastest([[0.1, 0.3, 2.0], [5.0, 0.3, 0.2]]) == pytest.approx(0.2)
+    assert mean_of_typical([[0.1, 0.3, 2.0], [5.0, 0.3, 0.2]]) == pytest.approx(0.2)
+    assert mean_of_typical([[0.1], [0.3], [0.2], [9.0], [0.2]]) == pytest.approx(0.2)
 
 
 def test_the_position_is_left_alone():

@@ -1,6 +1,6 @@
 """Minutes become steps once, by timing some steps on a copy of the model; the number is saved with the run.
 
-The same steps are timed several times over, and of each the fastest counts: a neighbour that is busy for a moment must
+The same steps are timed several times over, and of each the median counts: a neighbour that is busy for a moment must
 not decide how long is trained, but that steps differ by nature must.
 """
 
@@ -58,7 +58,7 @@ def seconds_per_step(
     started = time.monotonic()
     while not is_enough(rounds, time.monotonic() - started):
         rounds.append(timed(count))
-    return mean_of_fastest(rounds) * accumulate
+    return mean_of_typical(rounds) * accumulate
 
 
 def first_batches(batches: Batches, count: int) -> Iterator[Batch]:
@@ -78,6 +78,6 @@ def is_enough(rounds: list[list[float]], seconds: float) -> bool:
     return seconds >= MOST_SECONDS or (seconds >= SECONDS and second <= ALIKE * fastest)
 
 
-def mean_of_fastest(rounds: list[list[float]]) -> float:
-    """The mean over the steps of the fastest time that each had."""
-    return statistics.mean(map(min, zip(*rounds, strict=True)))
+def mean_of_typical(rounds: list[list[float]]) -> float:
+    """The mean over the steps of the median time that each had, of two the lower."""
+    return statistics.mean(map(statistics.median_low, zip(*rounds, strict=True)))
