@@ -18,10 +18,11 @@ DATASETS = {"cifar10": "CIFAR-10", "fashion": "Fashion-MNIST", "pets": "Pets, 37
 # Told apart with any kind of colour vision (Okabe and Ito 2008).
 CONTENDERS = {
     "preset": ("Mirada's preset", "#0072b2"),
+    "preset-adamw": ("its recipe by AdamW", "#a84d86"),
     "tutorial": ("ViT, tutorial recipe", "#d55e00"),
-    "cnn-micro": ("CNN, micro", "#8a6d00"),
-    "cnn-mini": ("CNN, mini", "#009e73"),
-    "cnn-base": ("CNN, base", "#a84d86"),
+    "cnn-micro": ("CNN, micro", "#56421a"),
+    "cnn-micro-adamw": ("CNN, micro, AdamW", "#8a6d00"),
+    "cnn-mini-adamw": ("CNN, mini, AdamW", "#009e73"),
 }
 OTHER_COLOUR = "#1c2430"
 MINUTES = (0.5, 1, 2, 5, 10, 20, 60)

@@ -11,7 +11,7 @@ def systems_text(results: dict) -> str:
         text += (
             "## All systems on CIFAR-10\n\n`python benchmarks/systems_table.py`, by `mirada compare`: 20,000 images to "
             "train on, of which 1,000 choose the weights, 5,000 to test; the recipe of the preset "
-            f"{kept['preset']}, at the learning rate of each system's card. {_conditions(kept)}\n\n"
+            f"{kept['preset']} by AdamW, at the learning rate of each system's card. {_conditions(kept)}\n\n"
             "Of every system this is the named size with parameters nearest by ratio to those of `vit:micro`; of "
             "`resnet` a narrower one. The counter adds up what the kernels compute, the formula what the layers ask "
             "for: windows that reach over the edge (`swin`), products with relative positions (`mvit`) and the "
@@ -31,14 +31,14 @@ def transfer_text(results: dict) -> str:
     if kept := results.get("fine-tuning"):
         text += (
             "## Fine-tuning against scratch\n\n`python benchmarks/transfer.py`: Pets, 37 breeds at 64 px, with the "
-            f"preset {kept['preset']}. The same system starts from scratch, or (`mirada train --from`) from weights "
+            f"preset {kept['preset']} by AdamW. The same system starts from scratch, or (`mirada train --from`) from weights "
             f"that learned CIFAR-10, {_share(results['givers']['pretrained'])} right there, then at a quarter of "
             f"the rate. {_conditions(kept)}\n\n"
         ) + _table(kept, "start")
     if kept := results.get("distillation"):
         text += (
             "\n## A teacher against none\n\n`python benchmarks/transfer.py`: `deit:micro` on CIFAR-10 with the preset "
-            f"{kept['preset']}. The teacher is `cnn:micro`, {_share(results['givers']['teacher'])} right on the test "
+            f"{kept['preset']} by AdamW. The teacher is `cnn:micro`, {_share(results['givers']['teacher'])} right on the test "
             "images; it looks at every batch of its student, in the student's time, which therefore gets fewer steps "
             f"({_steps(kept)}). {_conditions(kept)}\n\n"
         ) + _table(kept, "teacher")

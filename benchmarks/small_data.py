@@ -87,19 +87,21 @@ TUTORIAL = [
     *("system.arguments.patch_keep=1.0", "system.arguments.drop_path=0.0", "system.arguments.attention=standard"),
     *("augment.strength=light", "augment.mixup=0", "augment.cutmix=0", "augment.erase=0", "augment.affine=0"),
     *("train.learning_rate=1e-3", "train.weight_decay=0.05", "train.warmup=0.05", "train.batch_size=128"),
-    *("train.label_smoothing=0", "train.average=0", "train.clip=0", "train.schedule=cosine"),
+    *("train.label_smoothing=0", "train.average=0", "train.clip=0", "train.schedule=cosine", "train.optimiser=adamw"),
 ]
-CNN = ["train.learning_rate=4e-3"]  # the rest is the preset's, augmentation and moving average too
+CNN = ["system.name=cnn", "train.learning_rate=4e-3"]  # the rest is the preset's, augmentation and moving average too
+ADAMW = ["train.optimiser=adamw", "train.learning_rate=4e-3"]  # as the presets were before Muon
 CONTENDERS = {
     "preset": [],
+    "preset-adamw": ADAMW,
     "tutorial": TUTORIAL,
-    "cnn-micro": ["system.name=cnn", "system.size=micro", *CNN],
-    "cnn-mini": ["system.name=cnn", "system.size=mini", *CNN],
-    "cnn-base": ["system.name=cnn", "system.size=base", *CNN],
+    "cnn-micro": [*CNN, "system.size=micro"],
+    "cnn-micro-adamw": [*CNN, "system.size=micro", *ADAMW],
+    "cnn-mini-adamw": [*CNN, "system.size=mini", *ADAMW],
 }
 COMPARED = list(CONTENDERS)
 # Of images enlarged to the size of the pets, whom benchmarks/transfer.py passes on what is learned.
-CONTENDERS["preset-64"] = ["data.image_size=[64,64]"]
+CONTENDERS["preset-64"] = ["data.image_size=[64,64]", *ADAMW]
 # For benchmarks/time_to_accuracy.py: the compact transformer by its published recipe for CIFAR-10, but with our
 # augmentation "medium" without CutMix where that has flips and AutoAugment, and a warm-up of the same share of steps.
 CONTENDERS["cct"] = [
@@ -107,7 +109,7 @@ CONTENDERS["cct"] = [
     *("system.arguments.attention_dropout=0.1", "system.arguments.drop_path=0.1"),
     *("augment.strength=medium", "augment.cutmix=0"),
     *("train.learning_rate=5e-4", "train.weight_decay=0.03", "train.warmup=0.05", "train.batch_size=128"),
-    *("train.label_smoothing=0.1", "train.average=0", "train.clip=0", "train.schedule=cosine"),
+    *("train.label_smoothing=0.1", "train.average=0", "train.clip=0", "train.schedule=cosine", "train.optimiser=adamw"),
 ]
 
 

@@ -5,7 +5,8 @@
     python benchmarks/systems_table.py --table         only print what there is
     python benchmarks/systems_table.py --try 3         three steps each, in a folder of its own
 
-All have the data, augmentation, schedule and batches of the preset medium-data, and the learning rate of their card.
+All have the data, augmentation, schedule and batches of the preset medium-data, AdamW, and the learning rate of
+their card.
 Trainings are kept in benchmarks/runs/ and continued where they stopped, numbers in benchmarks/results/systems.json.
 """
 
@@ -30,7 +31,7 @@ PLAIN_VIT = " ".join(
 )
 CLASSIFIERS = (
     f"vit:micro: {PLAIN_VIT}",  # without what the preset changes of this size
-    "vit:micro, preset: preset",
+    "vit:micro, preset: preset train.learning_rate=4e-3",
     "vit_hybrid:micro",
     "deit:micro",
     "deepvit:nano",
@@ -43,7 +44,7 @@ CLASSIFIERS = (
     "resnet:18-cifar, dim 16: resnet:18-cifar system.arguments.dim=16",
 )
 OF_PIXELS = ("image_gpt:nano", "image_gpt:micro")  # they learn how images look, not their classes
-SETTINGS = ("data.val=0.05", "train.evaluations=10")
+SETTINGS = ("data.val=0.05", "train.evaluations=10", "train.optimiser=adamw")
 
 
 def measurements(source: Path, runs: Path, budget: Budget) -> dict[str, Measurement]:

@@ -35,9 +35,9 @@ from mirada.config.load import load_config
 from mirada.train.folder import RunFolder
 from mirada.verbs.train import resume, train
 
-GIVERS = {"pretrained": "preset-64", "teacher": "cnn-micro"}  # contenders of benchmarks/small_data.py on CIFAR-10
-FINE_TUNING = ("data.val=0.1", "data.image_size=[64,64]", "train.evaluations=10")
-DISTILLATION = ("data.val=0.05", "train.evaluations=10")
+GIVERS = {"pretrained": "preset-64", "teacher": "cnn-micro-adamw"}  # contenders of benchmarks/small_data.py on CIFAR-10
+FINE_TUNING = ("data.val=0.1", "data.image_size=[64,64]", "train.evaluations=10", "train.optimiser=adamw")
+DISTILLATION = ("data.val=0.05", "train.evaluations=10", "train.optimiser=adamw")
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,8 @@ def measurements(places: Places, budget: Budget) -> dict[str, Measurement]:
     pretrained, teacher = (shlex.quote(str(places.giver(role).path)) for role in GIVERS)
     # Of the preset for little data; the checkpoint brings that of the preset for more.
     same_system = "system.arguments.drop_path=0.1"
-    pets = ("scratch: preset", f"fine-tuned: preset start={pretrained} {same_system}")
+    rates = ("train.learning_rate=4e-3", "train.learning_rate=1e-3")
+    pets = (f"scratch: preset {rates[0]}", f"fine-tuned: preset start={pretrained} {same_system} {rates[1]}")
     students = (
         "no teacher: deit:micro",
         f"hard: deit:micro distil.teacher={teacher}",
