@@ -31,16 +31,16 @@ def transfer_text(results: dict) -> str:
     if kept := results.get("fine-tuning"):
         text += (
             "## Fine-tuning against scratch\n\n`python benchmarks/transfer.py`: Pets, 37 breeds at 64 px, with the "
-            f"preset {kept['preset']} by AdamW. The same system starts from scratch, or (`mirada train --from`) from weights "
-            f"that learned CIFAR-10, {_share(results['givers']['pretrained'])} right there, then at a quarter of "
-            f"the rate. {_conditions(kept)}\n\n"
+            f"preset {kept['preset']} by AdamW. The same system starts from scratch, or (`mirada train --from`) from "
+            f"weights that learned CIFAR-10, {_share(results['givers']['pretrained'])} right there, then at a quarter "
+            f"of the rate. {_conditions(kept)}\n\n"
         ) + _table(kept, "start")
     if kept := results.get("distillation"):
         text += (
             "\n## A teacher against none\n\n`python benchmarks/transfer.py`: `deit:micro` on CIFAR-10 with the preset "
-            f"{kept['preset']} by AdamW. The teacher is `cnn:micro`, {_share(results['givers']['teacher'])} right on the test "
-            "images; it looks at every batch of its student, in the student's time, which therefore gets fewer steps "
-            f"({_steps(kept)}). {_conditions(kept)}\n\n"
+            f"{kept['preset']} by AdamW. The teacher is `cnn:micro`, {_share(results['givers']['teacher'])} right on "
+            "the test images; it looks at every batch of its student, in the student's time, which therefore gets "
+            f"fewer steps ({_steps(kept)}). {_conditions(kept)}\n\n"
         ) + _table(kept, "teacher")
     return text
 

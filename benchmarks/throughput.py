@@ -1,6 +1,6 @@
 """Where the time of an epoch goes, and our ViT's training step against that of others: part of `make bench`.
 
-    python benchmarks/throughput.py [profile] [step]      both jobs, or the named one; about 6 minutes
+    python benchmarks/throughput.py [profile] [step]      both jobs, or the named one; about 9 minutes
 
 Wall time on two threads, so let the machine be idle. Prints tables and writes benchmarks/results/throughput.json.
 """
@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, redirect_stdout
+from contextlib import ExitStack, contextmanager, nullcontext, redirect_stdout
 from pathlib import Path
 from unittest import mock
 
@@ -25,13 +25,16 @@ from torch import nn
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from benchmarks.apart import PAUSE, apart
 from benchmarks.jobs import require_idle
 from benchmarks.peers import vits
-from benchmarks.timing import gemm_limit, interleave, save, speed_up
+from benchmarks.timing import Timing, gemm_limit, interleave, save, speed_up
 from mirada import systems
 from mirada.core.flops import count_flops
+from mirada.machine.memory import kept_for_reuse
 
 THREADS = 2
+CALLS = 4  # steps of a turn
 
 
 def main() -> None:
@@ -40,7 +43,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=THREADS)
     parser.add_argument("--epochs", type=int, default=5, help="of the profile, after one that does not count")
     parser.add_argument("--images", type=int, default=10_000, help="of the profile")
-    parser.add_argument("--rounds", type=int, default=31, help="steps of every model")
+    parser.add_argument("--rounds", type=int, default=15, help="turns of every model")
     parser.add_argument("--try", action="store_true", dest="is_trial", help="print only; do not write the results")
     args = parser.parse_args()
     if unknown := set(args.jobs) - {"profile", "step"}:
@@ -221,33 +224,35 @@ STEPS: dict[str, tuple[int, int, dict]] = {  # batch, side of the image, argumen
 }
 
 
-def bench_step(rounds: int, steps: dict[str, tuple[int, int, dict]] | None = None) -> dict:
+def bench_step(rounds: int, calls: int = CALLS, steps: dict[str, tuple[int, int, dict]] | None = None) -> dict:
     """Forward, loss, backward and fused AdamW of the same ViT: linear patches, class token, learned positions."""
     results = {}
     limit = gemm_limit(torch.get_num_threads())
     print(f"Training step: ms of wall time; a ratio is their time over ours. A product reaches {limit:.0f} GFLOP/s.")
-    for label, (batch, side, arguments) in (steps or STEPS).items():
-        torch.manual_seed(0)
-        images, targets = torch.randn(batch, 3, side, side), torch.randint(10, (batch,))
-        ours = systems.create("vit", "Ti/16", image_size=(side, side), in_channels=3, num_classes=10, **arguments)
-        theirs = vits(image_size=side, num_classes=10, **arguments)
-        if "timm" not in theirs:
+    for label, shape in (steps or STEPS).items():
+        num_parameters = {name: sum(p.numel() for p in model.parameters()) for name, model in models_of(shape).items()}
+        if "timm" not in num_parameters:
             print("  timm is not installed: run this in .venv-peers (`make bench`)")
             return {}
-        assert num_parameters(ours) == num_parameters(theirs["timm"]), "not the same shape"
-        models = {"mirada": ours, **theirs}
-        taken = interleave(
-            {name: _step(model, images, targets) for name, model in models.items()}, rounds, clock=time.perf_counter
-        )
-        ratios = {name: speed_up(taken["mirada"], taken[name]) for name in theirs}
-        gflops = 3 * count_flops(ours, images) / 1e9 / (taken["mirada"].ms / 1e3)
+        assert num_parameters["mirada"] == num_parameters["timm"], "not the same shape"
+        with ExitStack() as processes:
+            candidates: dict[str, Callable[[], None]] = {}
+            for name in num_parameters:
+                candidates |= processes.enter_context(apart(steps_of, name, shape, calls, torch.get_num_threads()))
+            turns = interleave(candidates, rounds, clock=time.perf_counter, pause=PAUSE)
+        taken = {name: Timing(tuple(seconds / calls for seconds in turn.seconds)) for name, turn in turns.items()}
+        ratios = {name: speed_up(taken["mirada"], taken[name]) for name in taken if name != "mirada"}
+        batch, side, _ = shape
+        flops = 3 * count_flops(models_of(shape)["mirada"], torch.randn(batch, 3, side, side))
+        gflops = flops / 1e9 / (taken["mirada"].ms / 1e3)
         results[label] = {
             "ms": {name: timing.ms for name, timing in taken.items()},
             "faster_than": {name: [ratio.median, ratio.low, ratio.high] for name, ratio in ratios.items()},
-            "num_parameters": {name: num_parameters(model) for name, model in models.items()},
+            "num_parameters": num_parameters,
             "gflops": gflops,
             "of_the_limit": gflops / limit,
             "rounds": rounds,
+            "calls": calls,
         }
         told = ", ".join(f"{name} {ratio}" for name, ratio in ratios.items())
         print(f"  {label}: {taken['mirada'].ms:.1f} ms, {100 * gflops / limit:.0f} % of a product's rate; {told}")
@@ -255,20 +260,32 @@ def bench_step(rounds: int, steps: dict[str, tuple[int, int, dict]] | None = Non
     return {"gemm_gflops": limit, "shapes": results} if results else {}
 
 
-def num_parameters(model: nn.Module) -> int:
-    return sum(parameter.numel() for parameter in model.parameters())
+def models_of(shape: tuple[int, int, dict]) -> dict[str, nn.Module]:
+    """Ours, and those of the libraries that are there."""
+    _, side, arguments = shape
+    torch.manual_seed(0)
+    ours = systems.create("vit", "Ti/16", image_size=(side, side), in_channels=3, num_classes=10, **arguments)
+    return {"mirada": ours, **vits(image_size=side, num_classes=10, **arguments)}
 
 
-def _step(model: nn.Module, images: torch.Tensor, targets: torch.Tensor) -> Callable[[], None]:
-    model.train()
+def steps_of(library: str, shape: tuple[int, int, dict], calls: int, threads: int) -> dict[str, Callable[[], None]]:
+    """In a process of its own: so many steps one after the other; ours with the memory policy of `mirada train`."""
+    torch.set_num_threads(threads)
+    model = models_of(shape)[library].train()
+    batch, side, _ = shape
+    images, targets = torch.randn(batch, 3, side, side), torch.randint(10, (batch,))
     optimiser = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
 
-    def step() -> None:
-        nn.functional.cross_entropy(model(images), targets).backward()
-        optimiser.step()
-        optimiser.zero_grad(set_to_none=True)
+    policy = kept_for_reuse() if library == "mirada" else nullcontext()
+    policy.__enter__()
 
-    return step
+    def run(policy: object = policy) -> None:  # which is kept as long as the process
+        for _ in range(calls):
+            nn.functional.cross_entropy(model(images), targets).backward()
+            optimiser.step()
+            optimiser.zero_grad(set_to_none=True)
+
+    return {library: run}
 
 
 if __name__ == "__main__":

@@ -9,8 +9,9 @@ import pytest
 import torch
 
 from mirada.core import Edges, Fixed, GivenBias, Mask, Strided, causal, full, line, window
-from mirada.core.kernels import TABLE, choose, forced, reference, run
+from mirada.core.kernels import TABLE, block_local, choose, forced, reference, run
 from mirada.core.kernels.call import Call
+from mirada.core.neighbours import Band
 from mirada.errors import MiradaError
 from tests.core.crossproduct import FAST_KERNELS, B, H, K, N, combinations, leaves, make_call
 
@@ -237,3 +238,17 @@ def test_scale_is_that_of_the_width_of_queries_and_keys():
     expected = (call.q_BHNK @ call.k_BHMK.mT / K**0.5).softmax(-1) @ call.v_BHMV
     torch.testing.assert_close(run_on("fused", call), expected)
     torch.testing.assert_close(run_on("reference", call), expected)
+
+
+@pytest.mark.parametrize(("before", "after"), [(3, 5), (17, 0), (0, 23), (31, 2), (40, 40)])
+def test_gradients_of_bands_whose_blocks_and_reaches_do_not_divide(before, after):
+    call = replace(simple_call("window"), neighbours=Band(before, after))
+    expected, out = reference.run(call), block_local.run(call)
+    torch.testing.assert_close(out, expected)
+    for got, want in zip(gradients(call, out), gradients(call, expected), strict=True):
+        torch.testing.assert_close(got, want)
+
+
+def test_a_band_can_be_differentiated_twice():
+    x = torch.randn(1, 1, 5, 2, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradgradcheck(lambda x: block_local._overlapping(x, 3, 2), (x,))

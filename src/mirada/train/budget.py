@@ -16,6 +16,7 @@ import torch
 from torch import nn
 
 from mirada.data.batches import Batch, Batches
+from mirada.machine.memory import kept_for_reuse
 from mirada.tasks.image import Task
 from mirada.tasks.objective import Objective, supervised
 from mirada.train.optimiser import OptimiserName, make_optimiser
@@ -25,6 +26,7 @@ SECONDS, MOST_SECONDS = 4.0, 20.0  # of all rounds
 ALIKE = 1.2  # times the fastest round: another one that took no longer confirms it
 
 
+@kept_for_reuse()
 def seconds_per_step(
     model: nn.Module,
     task: Task,

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from mirada.data.batches import Batch, Batches
 from mirada.errors import MiradaError
+from mirada.machine.memory import kept_for_reuse
 from mirada.machine.processes import others_needed, together
 from mirada.tasks.image import Task
 from mirada.tasks.objective import Objective, supervised
@@ -284,7 +285,7 @@ def fit(
 
     If last/ has a state, training continues from it. Without an `objective` the loss of the task is made small.
     """
-    with others_needed():
+    with others_needed(), kept_for_reuse():
         training = Training(model, recipe, folder, accelerator or Accelerator())
         training.restore()
         return _fit(training, task, batches, evaluate, objective or supervised(task), stop, watch)

@@ -5,9 +5,10 @@ Shape letters: B batch, H heads, N tokens, K head dim, C blocks, n queries and m
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from mirada.core.kernels.blocks import attend_blocks, refuses_blocks_of_a_line
 from mirada.core.kernels.call import Call
@@ -41,8 +42,8 @@ def run(call: Call) -> Tensor:
     tail = num_blocks * n - length
     m = n + before + after
 
-    def around(x_BNK: Tensor) -> Tensor:
-        return F.pad(x_BNK, (0, 0, before, tail + after)).unfold(-2, m, n).mT
+    def around(x_BHNK: Tensor) -> Tensor:
+        return _overlapping(_padded(x_BHNK, before, tail + after), m, n)
 
     start_C1 = torch.arange(0, num_blocks * n, n, device=call.q_BHNK.device)[:, None]
     i_Cn = start_C1 + torch.arange(n, device=start_C1.device)
@@ -54,9 +55,44 @@ def run(call: Call) -> Tensor:
     allowed = (rule_nm & ((j_Cm >= 0) & (j_Cm < length))[:, None, :])[None, None]
     if call.valid_BM is not None:
         allowed = allowed & around(call.valid_BM[:, None, :, None]).mT
-    q = F.pad(call.q_BHNK, (0, 0, 0, tail)).unflatten(-2, (num_blocks, n))
+    q = _padded(call.q_BHNK, 0, tail).unflatten(-2, (num_blocks, n))
     out = attend_blocks(call, q, around(call.k_BHMK), around(call.v_BHMV), queries, keys, allowed)
     return out.flatten(2, 3)[..., :length, :]
+
+
+def _padded(x_BHNK: Tensor, before: int, after: int) -> Tensor:
+    """With so many zeros at its ends; F.pad would write all of it twice, and copy where there is nothing to add."""
+    *batch, _, width = x_BHNK.shape
+    ends = [x_BHNK.new_zeros(*batch, count, width) for count in (before, after)]
+    return torch.cat([ends[0], x_BHNK, ends[1]], dim=-2) if before or after else x_BHNK
+
+
+def _overlapping(x_BHNK: Tensor, m: int, n: int) -> Tensor:
+    """(B, H, C, m, K): m tokens from every n-th on, as a view."""
+    is_differentiated = x_BHNK.requires_grad and torch.is_grad_enabled()
+    if not is_differentiated or torch.compiler.is_compiling():
+        return x_BHNK.unfold(-2, m, n).mT
+    return _Overlapping.apply(x_BHNK, m, n)
+
+
+class _Overlapping(torch.autograd.Function):
+    """The same, but its gradient adds whole blocks: torch's own goes token by token, and takes as long as attention."""
+
+    @staticmethod
+    def forward(ctx: Any, x_BHNK: Tensor, m: int, n: int) -> Tensor:
+        ctx.length, ctx.n = x_BHNK.shape[-2], n
+        return x_BHNK.unfold(-2, m, n).mT
+
+    @staticmethod
+    def backward(ctx: Any, gradient_BHCmK: Tensor) -> tuple[Tensor, None, None]:  # type: ignore[override]
+        *batch, num_blocks, m, width = gradient_BHCmK.shape
+        n = ctx.n
+        sums_BHNK = gradient_BHCmK.new_zeros(*batch, max(ctx.length, (num_blocks + -(-m // n) - 1) * n), width)
+        for first in range(0, m, n):
+            part_BHCnK = gradient_BHCmK[..., first : first + n, :]
+            place_BHCnK = sums_BHNK[..., first : first + num_blocks * n, :].unflatten(-2, (num_blocks, n))
+            place_BHCnK[..., : part_BHCnK.shape[-2], :].add_(part_BHCnK)
+        return sums_BHNK[..., : ctx.length, :], None, None
 
 
 def _on_a_line(index: Tensor, length: int) -> Places:
