@@ -1,6 +1,7 @@
 """How fast text is written: against transformers and CTranslate2 with the same weights, and a search without memory.
 
     python benchmarks/decoding.py           a few minutes, on an idle machine
+    python benchmarks/decoding.py --only translating
     python benchmarks/decoding.py --table   only print what there is
     python benchmarks/decoding.py --try     small models, two rounds, on any machine
 
@@ -8,7 +9,8 @@ writing      A GPT of the size of GPT-2 small with random weights goes on from 3
              `GPT2LMHeadModel.generate` with its cache has the same weights, and so has CTranslate2. Batch 1 and 8.
 translating  A Transformer of our size "small" as transformers' Marian has it, random weights, beam 4, four times 8
              sentences of 16 tokens, one batch after the other, 32 tokens written. Opponents: the same search that reads
-             all it has written anew at every step, `MarianMTModel.generate` and CTranslate2, with the same weights.
+             all it has written anew at every step, `MarianMTModel.generate` with and without its cache, and
+             CTranslate2, all with the same weights.
 
 Ours, prepared for decoding as `mirada generate` and `mirada translate` do it, and CTranslate2 run in float32 and int8.
 CTranslate2 is in .venv-peers; where it is not installed, it is left out, and that is said.
@@ -84,17 +86,22 @@ def main(words: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--try", action="store_true", dest="is_tried", help="small models, two rounds, kept apart")
     parser.add_argument("--table", action="store_true", help="print the results so far and stop")
+    parser.add_argument("--only", choices=("writing", "translating"), default="", help="keep the results of the other")
     args = parser.parse_args(words)
     results_file = (runs_of("decoding", True) if args.is_tried else jobs.RESULTS) / "decoding.json"
     if not args.table:
         if not args.is_tried:
             require_idle()
-        write_whole(results_file, measure(TRIED if args.is_tried else MEASURED))
+        found = measure(TRIED if args.is_tried else MEASURED, args.only)
+        if args.only and results_file.exists() and (before := read_json(results_file))["machine"] == found["machine"]:
+            found["rows"] = before["rows"] | found["rows"]
+        write_whole(results_file, found)
     if results_file.exists():
         print_table(read_json(results_file))
 
 
-def measure(sizes: dict) -> dict:
+def measure(sizes: dict, only: str = "") -> dict:
+    """All jobs, or those whose name begins with `only`."""
     libraries = LIBRARIES
     if not decoding_ctranslate2.is_there():
         print("CTranslate2 is not installed here and is left out; it is in .venv-peers")
@@ -105,6 +112,8 @@ def measure(sizes: dict) -> dict:
         for library in libraries:
             everything |= stack.enter_context(apart(candidates_of, library, sizes))
         for job, num_tokens in num_tokens_of(sizes).items():
+            if not job.startswith(only):
+                continue
             own = {name.removeprefix(job): run for name, run in everything.items() if name.startswith(job)}
             rows[job] = timed(own, sizes["rounds"], num_tokens)
     return {"machine": machine(), "threads": torch.get_num_threads(), "sizes": sizes, "rows": rows}
@@ -238,7 +247,7 @@ def translating(sizes: dict, library: str) -> Candidates:
         )
         return [best.tokens for (best,) in found]
 
-    def generate() -> list[list[int]]:
+    def generate(use_cache: bool) -> list[list[int]]:
         written = theirs.generate(
             source,
             attention_mask=torch.ones_like(source),
@@ -247,7 +256,7 @@ def translating(sizes: dict, library: str) -> Candidates:
             max_new_tokens=length,
             length_penalty=0.0,
             do_sample=False,
-            use_cache=True,
+            use_cache=use_cache,
             bad_words_ids=[[pad]],
         )
         return written[:, 1:].tolist()
@@ -257,7 +266,7 @@ def translating(sizes: dict, library: str) -> Candidates:
         searches = {name: partial(search, model) for name, model in ours.items()}
         return {**searches, "without a cache": partial(search, Forgetful(ours[OURS[0]]))}
     if library == "transformers":
-        return {library: generate}
+        return {library: partial(generate, True), f"{library} without a cache": partial(generate, False)}
     return decoding_ctranslate2.translators(theirs, source, length, END, BEAM)
 
 

@@ -7,7 +7,7 @@ from torch.testing import assert_close
 from mirada import systems
 from mirada.nn.embedding import TokenEmbedding
 from mirada.train.checkpoint import load_optimiser, optimiser_tensors
-from mirada.train.muon import MOMENTUM, matrices, orthogonalised
+from mirada.train.muon import COEFFICIENTS, MOMENTUM, STEPS, matrices, orthogonalised
 from mirada.train.optimiser import make_optimiser
 
 
@@ -17,12 +17,24 @@ def muon(model: nn.Module, **how) -> torch.optim.Optimizer:
 
 def test_directions_are_kept_and_their_lengths_made_alike():
     for shape in ((5, 7), (7, 5), (11, 3), (13, 13)):
-        matrix = 40 * torch.randn(shape)
-        u, _, vt = torch.linalg.svd(matrix, full_matrices=False)
-        found = u.T @ orthogonalised(matrix) @ vt.T
-        assert_close(found - found.diag().diag(), torch.zeros_like(found), atol=1e-4, rtol=0)
-        assert 0.6 < found.diag().min() <= found.diag().max() < 1.3
-    assert_close(orthogonalised(torch.zeros(3, 5)), torch.zeros(3, 5))
+        several = 40 * torch.randn(2, *shape)
+        for matrix, result in zip(several, orthogonalised(several), strict=True):
+            u, _, vt = torch.linalg.svd(matrix, full_matrices=False)
+            found = u.T @ result @ vt.T
+            assert_close(found - found.diag().diag(), torch.zeros_like(found), atol=1e-4, rtol=0)
+            assert 0.6 < found.diag().min() <= found.diag().max() < 1.3
+    assert_close(orthogonalised(torch.zeros(2, 3, 5)), torch.zeros(2, 3, 5))
+
+
+def test_the_iteration_on_the_smaller_side_is_that_of_the_whole_matrix():
+    a, b, c = COEFFICIENTS
+    x = start = torch.randn(1, 5, 11, dtype=torch.float64)
+    x = x / x.norm()
+    for _ in range(STEPS):
+        gram = x @ x.mT
+        x = a * x + (b * gram + c * gram @ gram) @ x
+    assert_close(orthogonalised(start), x, atol=1e-5, rtol=0)  # the smallest number it adds to a norm
+    assert_close(orthogonalised(start.float()).double(), x, atol=1e-4, rtol=0)
 
 
 def test_two_steps_by_hand():
@@ -40,7 +52,7 @@ def test_two_steps_by_hand():
         optimiser.step()
         reference.step()
         momentum = MOMENTUM * momentum + (1 - MOMENTUM) * gradient
-        update = orthogonalised(MOMENTUM * momentum + (1 - MOMENTUM) * gradient)
+        update = orthogonalised((MOMENTUM * momentum + (1 - MOMENTUM) * gradient)[None])[0]
         weight = weight * (1 - 0.1 * 0.3) - 0.1 * 0.2 * 7**0.5 * update
     assert_close(layer.weight.detach(), weight)
     assert_close(layer.bias, plain.bias)

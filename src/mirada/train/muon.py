@@ -8,6 +8,8 @@ a step is as long as AdamW's, so that one learning rate η and one decay λ serv
 
 from __future__ import annotations
 
+import functools
+import math
 from typing import Any
 
 import torch
@@ -45,29 +47,52 @@ class Muon(torch.optim.AdamW):
             self.param_groups = groups
 
     def _step_matrices(self, group: dict) -> None:
-        for weight in group["params"]:
-            if weight.grad is None:
-                continue
-            state = self.state[weight]
-            if not state:
-                state["momentum"] = torch.zeros_like(weight)
-                state["step"] = torch.zeros(())  # not counted, but AdamW loads no state without it
-            momentum = state["momentum"].lerp_(weight.grad, 1 - MOMENTUM)
-            matrix = whole(weight.grad.lerp(momentum, MOMENTUM)).flatten(1)
-            length = 0.2 * max(matrix.shape) ** 0.5
-            direction = placed(orthogonalised(matrix).view(weight.shape), like=weight)
-            weight.mul_(1 - group["lr"] * group["weight_decay"]).add_(direction, alpha=-group["lr"] * length)
+        moved = [weight for weight in group["params"] if weight.grad is not None]
+        for weights in _alike(moved):
+            matrices = torch.stack([whole(self._ahead(weight)).flatten(1) for weight in weights])
+            length = 0.2 * max(matrices.shape[1:]) ** 0.5
+            for weight, direction in zip(weights, orthogonalised(matrices), strict=True):
+                step = placed(direction.reshape(weight.shape), like=weight)
+                weight.mul_(1 - group["lr"] * group["weight_decay"]).add_(step, alpha=-group["lr"] * length)
+
+    def _ahead(self, weight: Tensor) -> Tensor:
+        """u: its momentum, with the gradient once more, as the next step will see it (Nesterov)."""
+        assert weight.grad is not None
+        state = self.state[weight]
+        if not state:
+            state["momentum"] = torch.zeros_like(weight)
+            state["step"] = torch.zeros(())  # not counted, but AdamW loads no state without it
+        momentum = state["momentum"].lerp_(weight.grad, 1 - MOMENTUM)
+        return weight.grad.lerp(momentum, MOMENTUM)
 
 
-def orthogonalised(matrix: Tensor) -> Tensor:
-    """About U Vᵀ of U S Vᵀ, by the quintic iteration X ← a X + (b A + c A²) X with A = X Xᵀ (Newton and Schulz)."""
+def _alike(weights: list[Tensor]) -> list[list[Tensor]]:
+    """Those of one shape as a matrix together: one product of all takes less time than many small ones."""
+    found: dict[tuple[int, int], list[Tensor]] = {}
+    for weight in weights:
+        found.setdefault((weight.shape[0], math.prod(weight.shape[1:])), []).append(weight)
+    return list(found.values())
+
+
+def orthogonalised(matrices: Tensor) -> Tensor:
+    """About U Vᵀ of each U S Vᵀ, by the quintic iteration X ← P X, P = a + b G + c G², G = X Xᵀ (Newton and Schulz).
+
+    All P commute with G, so G ← P G P follows without X: what is iterated has the smaller side of X squared, and X, of
+    which a kernel's other side is many times longer, is multiplied once, by the product of all P.
+    """
     a, b, c = COEFFICIENTS
-    x = matrix.T if matrix.shape[0] > matrix.shape[1] else matrix
-    x = x / (x.norm() + TINY)
+    is_tall = matrices.shape[-2] > matrices.shape[-1]
+    x = matrices.mT if is_tall else matrices
+    x = x / (x.norm(dim=(-2, -1), keepdim=True) + TINY)
+    gram, factors = x @ x.mT, []
     for _ in range(STEPS):
-        gram = x @ x.T
-        x = torch.addmm(x, torch.addmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
-    return x.T if matrix.shape[0] > matrix.shape[1] else x
+        if factors:
+            gram = factors[-1] @ gram @ factors[-1]
+        factor = torch.baddbmm(gram, gram, gram, beta=b, alpha=c)
+        factor.diagonal(dim1=-2, dim2=-1).add_(a)
+        factors.append(factor)
+    x = functools.reduce(torch.matmul, factors) @ x
+    return x.mT if is_tall else x
 
 
 def matrices(model: nn.Module) -> set[int]:
