@@ -14,13 +14,19 @@ from matplotlib.ticker import FixedLocator, NullLocator
 from benchmarks.small_data_table import Group
 from mirada.report.style import LIGHT
 
-DATASETS = {"cifar10": "CIFAR-10", "fashion": "Fashion-MNIST", "pets": "Pets, 37 breeds at 64 px"}
-# Told apart with any kind of colour vision (Okabe and Ito 2008).
+DATASETS = {
+    "cifar10": "CIFAR-10",
+    "fashion": "Fashion-MNIST",
+    "pets": "Pets, 37 breeds at 64 px",
+    "photos": "Pets, 37 breeds at 128 px",
+}
+# Most are told apart with any kind of colour vision (Okabe and Ito 2008), and all by their names at the lines.
 CONTENDERS = {
     "preset": ("Mirada's preset", "#0072b2"),
     "preset-adamw": ("its recipe by AdamW", "#a84d86"),
     "tutorial": ("ViT, tutorial recipe", "#d55e00"),
-    "cnn-micro": ("CNN, micro", "#56421a"),
+    "cct": ("CCT-2/3×2", "#6a3d9a"),
+    "cnn-micro": ("CNN, micro", "#1c2430"),
     "cnn-micro-adamw": ("CNN, micro, AdamW", "#8a6d00"),
     "cnn-mini-adamw": ("CNN, mini, AdamW", "#009e73"),
 }
@@ -55,6 +61,21 @@ def draw_all(groups: list[Group], folder: Path) -> dict[str, tuple[Path, str]]:
             FigureCanvasSVG(_figure(dataset, chosen)).print_svg(path, metadata={"Date": None})
         pictures[dataset] = (path, _reading(dataset, chosen))
     return pictures
+
+
+def draw_together(dataset: str, groups: list[Group], folder: Path) -> tuple[Path, str]:
+    """One panel with trainings of different length, and what can be read from it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"time-to-accuracy-{dataset}.svg"
+    with mpl.rc_context(SETTINGS):
+        figure = Figure(figsize=(7.2, 3.7), layout="constrained", facecolor=LIGHT.paper)
+        panel = figure.subplots()
+        _paint(panel, groups)
+        _label(panel, groups, with_minutes=True)
+        panel.set_title(title(dataset))
+        panel.set_ylabel("validation accuracy in %")
+        FigureCanvasSVG(figure).print_svg(path, metadata={"Date": None})
+    return path, _reading(dataset, groups)
 
 
 def curve(group: Group) -> tuple[np.ndarray, np.ndarray]:
@@ -98,14 +119,16 @@ def _paint(panel: Axes, groups: list[Group]) -> None:
     panel.set_axisbelow(True)
 
 
-def _label(panel: Axes, groups: list[Group]) -> None:
+def _label(panel: Axes, groups: list[Group], *, with_minutes: bool = False) -> None:
     """The name of each line at its end, moved apart where ends are close."""
     low, high = panel.get_ylim()
-    ends = sorted(((curve(group)[1][:, -1].mean() - low) / (high - low), _look(group)) for group in groups)
-    heights = _apart([height for height, _ in ends])
-    for height, (_, (name, colour)) in zip(heights, ends, strict=True):
+    ends = sorted(
+        ((curve(group)[1][:, -1].mean() - low) / (high - low), _look(group), group.minutes) for group in groups
+    )
+    heights = _apart([height for height, _, _ in ends])
+    for height, (_, (name, colour), minutes) in zip(heights, ends, strict=True):
         panel.annotate(
-            name,
+            f"{name}, {minutes:.3g} min" if with_minutes else name,
             (1, height),
             (6, 0),
             xycoords="axes fraction",
@@ -138,6 +161,6 @@ def _look(group: Group) -> tuple[str, str]:
 
 def _reading(dataset: str, groups: list[Group]) -> str:
     said = "; ".join(
-        f"{_look(group)[0]} {curve(group)[1][:, -1].mean():.1f} % after {group.minutes:g} minutes" for group in groups
+        f"{_look(group)[0]} {curve(group)[1][:, -1].mean():.1f} % after {group.minutes:.3g} minutes" for group in groups
     )
     return f"Validation accuracy on {title(dataset)} against minutes of training: {said}."

@@ -93,7 +93,12 @@ def main(words: list[str] | None = None) -> None:
         if not args.is_tried:
             require_idle()
         found = measure(TRIED if args.is_tried else MEASURED, args.only)
-        if args.only and results_file.exists() and (before := read_json(results_file))["machine"] == found["machine"]:
+        if args.only:
+            before = read_json(results_file)
+            if any(before[name] != found[name] for name in ("machine", "threads", "sizes")):
+                sys.exit(
+                    f"{results_file}: was measured otherwise or elsewhere; leave --only out and measure all of it."
+                )
             found["rows"] = before["rows"] | found["rows"]
         write_whole(results_file, found)
     if results_file.exists():
@@ -264,7 +269,7 @@ def translating(sizes: dict, library: str) -> Candidates:
     if library == "mirada":
         ours = as_ours(theirs)
         searches = {name: partial(search, model) for name, model in ours.items()}
-        return {**searches, "without a cache": partial(search, Forgetful(ours[OURS[0]]))}
+        return {**searches, "mirada without a cache": partial(search, Forgetful(ours[OURS[0]]))}
     if library == "transformers":
         return {library: partial(generate, True), f"{library} without a cache": partial(generate, False)}
     return decoding_ctranslate2.translators(theirs, source, length, END, BEAM)

@@ -15,6 +15,7 @@ def with_scores(text: str, preset: str, groups: Sequence[Group]) -> str:
     """The same file with the test accuracies of the preset after its first comments, if there are any."""
     lines = [line for line in text.splitlines() if not line.startswith(MARK)]
     own = [group for group in groups if group.contender == "preset" and DATASETS[group.dataset]["preset"] == preset]
+    own = [group for group in own if group.minutes == int(group.minutes)]  # others are a part of somebody's time
     scores = [f"{TITLES[group.dataset]} {group.accuracy} % in {group.minutes:g} minutes" for group in own]
     head = next((number for number, line in enumerate(lines) if not line.startswith("#")), len(lines))
     return "\n".join([*lines[:head], *(f"{MARK}{score}" for score in scores), *lines[head:]]) + "\n"

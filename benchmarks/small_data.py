@@ -44,6 +44,7 @@ from benchmarks.jobs import (
     write_whole,
 )
 from benchmarks.small_data_table import grouped
+from benchmarks.timing import machine
 from mirada import systems
 from mirada.config.load import merge, parse_settings, read_preset, resolve
 from mirada.config.schema import Config
@@ -77,6 +78,12 @@ DATASETS = {
         "preset": "small-data",
         "settings": ["data.val=0.1", "data.image_size=[64,64]"],
         "patch": 8,
+    },
+    "photos": {
+        "source": PETS,
+        "preset": "large-images",
+        "settings": ["data.val=0.1", "data.image_size=[128,128]"],
+        "patch": 16,
     },
 }
 
@@ -167,14 +174,19 @@ def key_of(dataset: str, contender: str, minutes: float, seed: int) -> dict:
 
 
 def is_done(key: dict) -> bool:
-    return any(all(job[name] == value for name, value in key.items()) for job in read_jobs())
+    """With as many steps as its minutes are now."""
+    wanted = key | {"steps": num_steps(key)}
+    return any(all(job[name] == value for name, value in wanted.items()) for job in read_jobs())
+
+
+def num_steps(key: dict) -> int:
+    return round(60 * key["minutes"] / calibrated()[steps_key(key)]["seconds_per_step"])
 
 
 def run_job(key: dict) -> None:
     dataset, contender = key["dataset"], key["contender"]
     make_known()
-    seconds = calibrated()[steps_key(key)]["seconds_per_step"]
-    steps = round(60 * key["minutes"] / seconds)
+    seconds, steps = calibrated()[steps_key(key)]["seconds_per_step"], num_steps(key)
     name = f"{dataset} {contender} {key['minutes']:g} min, seed {key['seed']}"
     watcher, folder = Lines(name), RunFolder(RUNS / "small_data" / f"{name.replace(',', '')}, {key['settings']}")
     if folder.config.exists():
@@ -217,7 +229,7 @@ def time_steps(dataset: str, contenders: list[str]) -> None:
             times[contender].append(seconds)
     for contender, found in times.items():
         entry = {"seconds_per_step": min(found), "rounds": [round(seconds, 5) for seconds in found]}
-        entry |= {"threads": torch.get_num_threads(), "busy_before": round(busy, 3)}
+        entry |= {"threads": torch.get_num_threads(), "busy_before": round(busy, 3), "machine": machine()}
         print(f"{dataset} {contender}: {1e3 * entry['seconds_per_step']:.1f} ms a step", flush=True)
         write_whole(STEPS_FILE, calibrated() | {steps_key(key_of(dataset, contender, 0, 0)): entry})
 
@@ -238,7 +250,7 @@ def ready(source: Path, dataset: str, contender: str) -> tuple[nn.Module, Task, 
 
 def source_of(dataset: str) -> Path:
     """Of the pets, which lie in an archive, the table of its files, unpacked once."""
-    if dataset != "pets":
+    if DATASETS[dataset]["source"] != PETS:
         return DATASETS[dataset]["source"]
     table = RUNS / "data" / "pets.csv"
     return table if table.exists() else unpack_pets(table.parent)

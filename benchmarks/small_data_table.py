@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,17 +52,19 @@ class Group:
 
 
 def grouped(jobs: list[dict]) -> list[Group]:
-    """By data set, minutes and contender; of a contender whose recipe changed, the runs of the latest one only."""
-    found: dict[tuple, dict[str, list[dict]]] = {}
+    """By data set, minutes and contender; of one whose recipe or number of steps changed, the latest runs only."""
+    found: dict[tuple, dict[tuple, list[dict]]] = {}
     for job in jobs:
         recipes = found.setdefault((job["dataset"], job["minutes"], job["contender"]), {})
-        runs = recipes.pop(job["settings"], [])
-        recipes[job["settings"]] = [*runs, job]  # so that the latest is the last one
+        recipe = job["settings"], job["steps"]
+        runs = recipes.pop(recipe, [])
+        recipes[recipe] = [*runs, job]  # so that the latest is the last one
     return [Group(*key, tuple(list(found[key].values())[-1])) for key in sorted(found)]
 
 
-def read_groups(path: Path = RESULTS_FILE) -> list[Group]:
+def read_groups(path: Path = RESULTS_FILE, budgets: Sequence[float] | None = BUDGETS) -> list[Group]:
+    """Those of some budgets, or of all."""
     if not path.exists():
         return []
     jobs = [json.loads(line) for line in path.read_text().splitlines() if line.strip()]
-    return grouped([job for job in jobs if job["minutes"] in BUDGETS])
+    return grouped([job for job in jobs if budgets is None or job["minutes"] in budgets])

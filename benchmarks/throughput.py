@@ -224,6 +224,9 @@ STEPS: dict[str, tuple[int, int, dict]] = {  # batch, side of the image, argumen
 }
 
 
+USUAL = "mirada, usual memory"  # as in a loop of one's own
+
+
 def bench_step(rounds: int, calls: int = CALLS, steps: dict[str, tuple[int, int, dict]] | None = None) -> dict:
     """Forward, loss, backward and fused AdamW of the same ViT: linear patches, class token, learned positions."""
     results = {}
@@ -231,6 +234,7 @@ def bench_step(rounds: int, calls: int = CALLS, steps: dict[str, tuple[int, int,
     print(f"Training step: ms of wall time; a ratio is their time over ours. A product reaches {limit:.0f} GFLOP/s.")
     for label, shape in (steps or STEPS).items():
         num_parameters = {name: sum(p.numel() for p in model.parameters()) for name, model in models_of(shape).items()}
+        num_parameters[USUAL] = num_parameters["mirada"]
         if "timm" not in num_parameters:
             print("  timm is not installed: run this in .venv-peers (`make bench`)")
             return {}
@@ -271,7 +275,7 @@ def models_of(shape: tuple[int, int, dict]) -> dict[str, nn.Module]:
 def steps_of(library: str, shape: tuple[int, int, dict], calls: int, threads: int) -> dict[str, Callable[[], None]]:
     """In a process of its own: so many steps one after the other; ours with the memory policy of `mirada train`."""
     torch.set_num_threads(threads)
-    model = models_of(shape)[library].train()
+    model = models_of(shape)["mirada" if library == USUAL else library].train()
     batch, side, _ = shape
     images, targets = torch.randn(batch, 3, side, side), torch.randint(10, (batch,))
     optimiser = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)

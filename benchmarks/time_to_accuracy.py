@@ -1,7 +1,7 @@
 """How much sooner is an accuracy reached? Our presets beside a tutorial's recipe and beside a published small ViT.
 
     python benchmarks/time_to_accuracy.py --calibrate   time the steps of all, in turns, on an idle machine
-    python benchmarks/time_to_accuracy.py               everything that is missing: some 100 minutes on two cores
+    python benchmarks/time_to_accuracy.py               everything that is missing: some 130 minutes on two cores
     python benchmarks/time_to_accuracy.py --table       only print what there is
 
 tutorial      The ViT of benchmarks/small_data.py as most tutorials have it trains for 12 minutes, the preset for 3, on
@@ -35,11 +35,12 @@ BEFORE = "preset-adamw"
 IMAGES = 19_000  # of CIFAR-10's 20,000, without those that choose the weights
 BATCH = 128  # of CCT
 TIMED = {
-    "cifar10": ["preset", BEFORE, "tutorial", "cct"],
+    "cifar10": ["preset", BEFORE, "tutorial", "cct", "cnn-micro", "cnn-micro-adamw"],
     "fashion": ["preset", BEFORE, "tutorial"],
     "pets": ["preset", BEFORE, "tutorial"],
 }
 PAIRS_FILE = RESULTS / "time_to_accuracy.json"
+FILE = small_data.RESULTS_FILE.name
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,7 @@ def main(words: list[str] | None = None) -> None:
     if not args.table:
         if args.calibrate or not PAIRS_FILE.exists():
             calibrate()
+        write_pairs()
         if not args.calibrate:
             run_all(small_data.__file__, [key for key in keys() if not small_data.is_done(key)], args.at_once)
     print(table(read_pairs(), small_data.read_jobs()))
@@ -71,7 +73,6 @@ def calibrate() -> None:
     for dataset, contenders in TIMED.items():
         if small_data.is_there(dataset):
             small_data.time_steps(dataset, contenders)
-    write_pairs()
 
 
 def write_pairs() -> None:
@@ -115,17 +116,29 @@ def table(pairs: list[Pair], jobs: list[dict]) -> str:
 
 def time_to_accuracy_text(results: Path) -> str:
     """The section of the page; nothing before there are results."""
-    rows = table(read_pairs(results / PAIRS_FILE.name), read_lines(results / "small_data.jsonl"))
+    rows = table(read_pairs(results / PAIRS_FILE.name), read_lines(results / FILE))
     if rows.count("\n") < 2:
         return ""
     return (
         "## Time to the same accuracy\n\n`python benchmarks/time_to_accuracy.py`: test accuracy in %, mean over the "
-        "seeds and 95 % interval of the mean, of a contender and of our preset in a part of its time. `cct` is "
+        "seeds and 95 % interval of the mean, of a contender and of our preset in less or the same time. `cct` is "
         f"CCT-2/3×2 by its published recipe for {EPOCHS} epochs, in our loop and with crops, turns, colours and "
         "erasing in place of AutoAugment, `preset-adamw` the preset by AdamW at the rate that it had before Muon. "
         "Steps were timed once, in turns, on the idle machine.\n\n"
         f"{rows}\n"
     )
+
+
+def compared_groups(results: Path) -> dict[str, list[Group]]:
+    """By data set, those of every pair that is complete: what the pictures show."""
+    groups = {(group.dataset, group.contender, group.minutes): group for group in grouped(read_lines(results / FILE))}
+    found: dict[str, list[Group]] = {}
+    for pair in read_pairs(results / PAIRS_FILE.name):
+        both = [(pair.dataset, pair.contender, pair.minutes), (pair.dataset, "preset", pair.preset_minutes)]
+        if all(key in groups for key in both):
+            shown = found.setdefault(pair.dataset, [])
+            shown += [groups[key] for key in both if groups[key] not in shown]
+    return found
 
 
 def verdict(slow: Group, fast: Group) -> str:

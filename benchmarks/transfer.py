@@ -36,6 +36,7 @@ from mirada.train.folder import RunFolder
 from mirada.verbs.train import resume, train
 
 GIVERS = {"pretrained": "preset-64", "teacher": "cnn-micro-adamw"}  # contenders of benchmarks/small_data.py on CIFAR-10
+# By AdamW, as `--from` does, and so is what it is compared with.
 FINE_TUNING = ("data.val=0.1", "data.image_size=[64,64]", "train.evaluations=10", "train.optimiser=adamw")
 DISTILLATION = ("data.val=0.05", "train.evaluations=10", "train.optimiser=adamw")
 

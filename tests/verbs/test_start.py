@@ -65,7 +65,7 @@ def test_system_size_and_pixels_come_from_the_checkpoint_and_the_rate_is_lower(f
     assert config.start == str(foreign) and config.system.name == "vit"
     arguments = config.system.arguments
     assert (arguments["dim"], arguments["depth"], arguments["stem"], arguments["patch_size"]) == (24, 2, "linear", 4)
-    assert config.train.learning_rate == pytest.approx(4e-3 / 4)
+    assert (config.train.learning_rate, config.train.optimiser) == (1e-3, "adamw")
     assert folder.read_data()["normalisation"] == {"mean": [0.5, 0.4, 0.3], "std": [0.2, 0.2, 0.1]}
     told = {row["name"]: row["found"] for row in json.loads((folder.path / "start.json").read_text())["adapted"]}
     assert told == {"head.weight": "2 × 24", "head.bias": "2", "position.weight": "4 × 4 positions"}

@@ -1,8 +1,8 @@
 """Memory that is freed, and wanted again by the next training step, stays with the process.
 
 A step asks for the same hundreds of megabytes as the one before. glibc returns large blocks to the system as soon as
-they are free, and the system has to find and clear new pages for them every time. Told to keep them, it does not; the
-largest amount that is used stays the same (`benchmarks/throughput.py` measures the time).
+they are free, and the system has to find and clear new pages for them every time. Told to keep them, it does not
+(`benchmarks/throughput.py` measures the time).
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ def kept_for_reuse() -> Iterator[None]:
         yield
         return
     glibc.mallopt(TRIM_THRESHOLD, ALL)
-    glibc.mallopt(MMAP_THRESHOLD, LARGEST)
+    if not glibc.mallopt(MMAP_THRESHOLD, LARGEST):  # as before version 2.35
+        glibc.mallopt(MMAP_THRESHOLD, USUAL_LARGEST)
     try:
         yield
     finally:

@@ -8,7 +8,6 @@ a step is as long as AdamW's, so that one learning rate η and one decay λ serv
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import Any
 
@@ -20,6 +19,7 @@ from mirada.train.sharding import placed, whole
 MOMENTUM = 0.95
 STEPS, COEFFICIENTS = 5, (3.4445, -4.7750, 2.0315)  # of the iteration; singular values end within 0.7 and 1.2
 TINY = 1e-7
+MOST_TOGETHER = 2**20  # numbers of matrices that are computed at once
 OUTPUTS = ("head", "to_colour")
 
 
@@ -49,7 +49,8 @@ class Muon(torch.optim.AdamW):
     def _step_matrices(self, group: dict) -> None:
         moved = [weight for weight in group["params"] if weight.grad is not None]
         for weights in _alike(moved):
-            matrices = torch.stack([whole(self._ahead(weight)).flatten(1) for weight in weights])
+            # In less than float32 the iteration would not stay near 1.
+            matrices = torch.stack([whole(self._ahead(weight)).flatten(1).float() for weight in weights])
             length = 0.2 * max(matrices.shape[1:]) ** 0.5
             for weight, direction in zip(weights, orthogonalised(matrices), strict=True):
                 step = placed(direction.reshape(weight.shape), like=weight)
@@ -67,11 +68,16 @@ class Muon(torch.optim.AdamW):
 
 
 def _alike(weights: list[Tensor]) -> list[list[Tensor]]:
-    """Those of one shape as a matrix together: one product of all takes less time than many small ones."""
-    found: dict[tuple[int, int], list[Tensor]] = {}
+    """Small ones of one shape as a matrix together: one product of all takes less time than one for each."""
+    found: dict[tuple[int, ...], list[Tensor]] = {}
     for weight in weights:
         found.setdefault((weight.shape[0], math.prod(weight.shape[1:])), []).append(weight)
-    return list(found.values())
+    together = {shape: max(1, MOST_TOGETHER // math.prod(shape)) for shape in found}
+    return [
+        group[first : first + together[shape]]
+        for shape, group in found.items()
+        for first in range(0, len(group), together[shape])
+    ]
 
 
 def orthogonalised(matrices: Tensor) -> Tensor:
@@ -80,19 +86,25 @@ def orthogonalised(matrices: Tensor) -> Tensor:
     All P commute with G, so G ← P G P follows without X: what is iterated has the smaller side of X squared, and X, of
     which a kernel's other side is many times longer, is multiplied once, by the product of all P.
     """
-    a, b, c = COEFFICIENTS
     is_tall = matrices.shape[-2] > matrices.shape[-1]
     x = matrices.mT if is_tall else matrices
     x = x / (x.norm(dim=(-2, -1), keepdim=True) + TINY)
-    gram, factors = x @ x.mT, []
-    for _ in range(STEPS):
-        if factors:
-            gram = factors[-1] @ gram @ factors[-1]
-        factor = torch.baddbmm(gram, gram, gram, beta=b, alpha=c)
-        factor.diagonal(dim1=-2, dim2=-1).add_(a)
-        factors.append(factor)
-    x = functools.reduce(torch.matmul, factors) @ x
+    gram = x @ x.mT
+    product = factor = _factor(gram)
+    for _ in range(STEPS - 1):
+        gram = factor @ gram @ factor
+        factor = _factor(gram)
+        product = product @ factor
+    x = product @ x
     return x.mT if is_tall else x
+
+
+def _factor(gram: Tensor) -> Tensor:
+    """P"""
+    a, b, c = COEFFICIENTS
+    factor = torch.baddbmm(gram, gram, gram, beta=b, alpha=c)
+    factor.diagonal(dim1=-2, dim2=-1).add_(a)
+    return factor
 
 
 def matrices(model: nn.Module) -> set[int]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 from torch import nn
 
-from mirada.config.schema import Config
+from mirada.config.schema import Config, TrainConfig
 from mirada.data.normalise import Normalisation
 from mirada.errors import MiradaError
 from mirada.systems.outline import outline
@@ -24,19 +24,23 @@ from mirada.weights.adapt import adapted
 
 SMALL_MODEL = 5_000_000  # parameters; what the presets train from scratch in minutes
 RATE_OF_PRESET = 0.25
+RATE_OF_SMALL = 1e-3
 RATE_OF_LARGE = 1e-4
 FEW_PATCHES = 16
 LONG_TEXT = 128  # tokens at once: a checkpoint often knows more, which a laptop has no time for
 ROWS_SHOWN = 12
 
 
-def start_settings(checkpoint: Checkpoint, preset_rate: float) -> dict:
-    """What a checkpoint decides of a configuration: the system, and a rate that does not wash the weights out."""
+def start_settings(checkpoint: Checkpoint, preset: TrainConfig) -> dict:
+    """What a checkpoint decides of a configuration: the system, and steps that do not wash the weights out."""
     num_parameters = sum(tensor.numel() for tensor in checkpoint.state.values())
-    rate = preset_rate * RATE_OF_PRESET if num_parameters <= SMALL_MODEL else min(preset_rate, RATE_OF_LARGE)
+    rate = min(preset.learning_rate * RATE_OF_PRESET, RATE_OF_SMALL)
+    if num_parameters > SMALL_MODEL:
+        rate = min(preset.learning_rate, RATE_OF_LARGE)
+    optimiser = "adamw" if preset.optimiser == "muon" else preset.optimiser  # as it was measured, and most were trained
     seen = checkpoint.all_arguments.get("max_length")
     text = {} if seen is None else {"text": {"max_length": min(seen, LONG_TEXT)}}
-    return {"system": checkpoint.settings, "train": {"learning_rate": rate}, **text}
+    return {"system": checkpoint.settings, "train": {"learning_rate": rate, "optimiser": optimiser}, **text}
 
 
 def as_seen_by(checkpoint: Checkpoint, prepared: AnyPrepared) -> AnyPrepared:

@@ -81,7 +81,7 @@ def plan(
     layers = [length, read_preset(name)]
     if checkpoint is not None:
         layers[1].pop("system", None)  # nothing of it is for the model of the checkpoint
-        layers.append(start_settings(checkpoint, resolve(*layers).train.learning_rate))
+        layers.append(start_settings(checkpoint, resolve(*layers).train))
         prepared = as_seen_by(checkpoint, prepared)
     else:
         layers.append(_rate_of_another_system(layers[1], given))

@@ -78,10 +78,15 @@ def _overlapping(x_BHNK: Tensor, m: int, n: int) -> Tensor:
 class _Overlapping(torch.autograd.Function):
     """The same, but its gradient adds whole blocks: torch's own goes token by token, and takes as long as attention."""
 
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(ctx: Any, x_BHNK: Tensor, m: int, n: int) -> Tensor:
-        ctx.length, ctx.n = x_BHNK.shape[-2], n
+    def forward(x_BHNK: Tensor, m: int, n: int) -> Tensor:
         return x_BHNK.unfold(-2, m, n).mT
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, int, int], output: Tensor) -> None:
+        ctx.length, ctx.n = inputs[0].shape[-2], inputs[2]
 
     @staticmethod
     def backward(ctx: Any, gradient_BHCmK: Tensor) -> tuple[Tensor, None, None]:  # type: ignore[override]
