@@ -88,6 +88,8 @@ clean: ## remove environments, caches and built files
 # Each stamp says that its extra was installed after the last change of the project's requirements.
 .venv/.core: EXTRA :=
 .venv/.dev: EXTRA := [dev]
+# Tests start hundreds of processes, each of which would compile what it imports where Python may not write that down.
+.venv/.dev .venv-peers/.dev: export UV_COMPILE_BYTECODE := 1
 .venv/.docs: EXTRA := [docs]
 .venv/.core .venv/.dev .venv/.docs: pyproject.toml constraints.txt | .venv/bin/uv
 	$(UV) pip install --quiet --python $(VENV_PYTHON) -c constraints.txt -e ".$(EXTRA)"

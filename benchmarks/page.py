@@ -204,9 +204,9 @@ def step_section() -> str:
         "## Training step\n\nForward, loss, backward and fused AdamW of `vit` and of ViTs of the same shape elsewhere "
         "(linear patches, a class token, learned positions; timm's has the same number of parameters, others a few "
         f"norms or biases more or less), each in a process of its own with {results['threads']} threads, in turns; "
-        f"wall time, {num_steps} steps each. Ours has the memory policy of `mirada train`; beside it our model without. "
-        "A ratio is their time over ours: the median of the pairs and their quartiles; beside it the "
-        "share of what a product of 2048 × 2048 matrices reaches there "
+        f"wall time, {num_steps} steps each. Ours has the memory policy of `mirada train`; our model "
+        "without it is in the table too. A ratio is their time over ours: the median of the pairs and their quartiles; "
+        "then the share of what a product of 2048 × 2048 matrices reaches there "
         f"({results['step']['gemm_gflops']:.0f} GFLOP/s).\n\n"
     ) + table(["shape", "ours", "of a product's rate", *(f"than {name}" for name in names)], rows)
 

@@ -252,3 +252,16 @@ def test_gradients_of_bands_whose_blocks_and_reaches_do_not_divide(before, after
 def test_a_band_can_be_differentiated_twice():
     x = torch.randn(1, 1, 5, 2, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradgradcheck(lambda x: block_local._overlapping(x, 3, 2), (x,))
+
+
+def test_a_band_serves_torch_func_too():
+    call = simple_call("window")
+
+    def summed(q, k, v):
+        return block_local.run(replace(call, q_BHNK=q, k_BHMK=k, v_BHMV=v)).square().sum()
+
+    inputs = call.q_BHNK, call.k_BHMK, call.v_BHMV
+    by_autograd = torch.autograd.grad(summed(*inputs), inputs)
+    by_func = torch.func.grad(summed, argnums=(0, 1, 2))(*(tensor.detach() for tensor in inputs))
+    for got, want in zip(by_func, by_autograd, strict=True):
+        torch.testing.assert_close(got, want)
