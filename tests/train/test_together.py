@@ -94,7 +94,9 @@ def test_two_processes_give_the_losses_of_one(tmp_path):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("sharding", "optimiser"), [("none", "adamw"), ("full", "adamw"), ("full", "muon")])
+@pytest.mark.parametrize(
+    ("sharding", "optimiser"), [("none", "adamw"), ("none", "muon"), ("full", "adamw"), ("full", "muon")]
+)
 def test_mixing_accumulation_and_means_of_weights_stay_what_they_are(tmp_path, sharding, optimiser):
     settings = (*SHARED, "train.accumulate=2", "train.average_last=2", f"train.optimiser={optimiser}")
     several(tmp_path / "two", "digits", *settings, f"train.sharding={sharding}")

@@ -99,6 +99,22 @@ class Processes:
                 for tensor in tensors:
                     dist.broadcast(tensor, src=0)
 
+    def divided(self, work: Callable[[Tensor], Tensor], rows: Tensor) -> Tensor:
+        """work(rows), of which each process computes some; a result has the shape of its row."""
+        if self.count == 1:
+            return work(rows)
+        import torch.distributed as dist
+
+        results = rows.new_empty(rows.shape)
+        shares = results.tensor_split(self.count)
+        if len(shares[self.rank]):
+            shares[self.rank].copy_(work(rows.tensor_split(self.count)[self.rank]))
+        with others_needed():
+            for rank, share in enumerate(shares):
+                if len(share):
+                    dist.broadcast(share, src=rank)
+        return results
+
     def by_first(self, work: Callable[[], Some], is_asked_to_stop: Callable[[], bool] = bool) -> Some:
         """What the first process makes, however long it takes; meanwhile the others wait."""
         if self.count == 1:

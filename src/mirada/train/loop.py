@@ -116,6 +116,7 @@ class Training:
             weight_decay=recipe.weight_decay,
             betas=recipe.betas,
             fused=recipe.fused,
+            processes=self.processes,
         )
         self.model, self.optimiser = model, optimiser
         if not self.is_sharded:

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from mirada.machine.processes import Processes
 from mirada.train.sharding import placed, whole
 
 MOMENTUM = 0.95
@@ -26,11 +27,13 @@ OUTPUTS = ("head", "to_colour")
 class Muon(torch.optim.AdamW):
     """AdamW, but groups with `is_orthogonal` have matrices, or kernels (out, in, …), that Muon moves.
 
-    In float32: the bfloat16 of torch's own Muon takes twenty times as long on processors without such units.
+    Processes that step together compute some of the matrices each. In float32: the bfloat16 of torch's own Muon takes
+    twenty times as long on processors without such units.
     """
 
-    def __init__(self, *args: Any, **settings: Any) -> None:
+    def __init__(self, *args: Any, processes: Processes, **settings: Any) -> None:
         super().__init__(*args, **settings)
+        self.processes = processes
         self._step_supports_amp_scaling = False  # the fused AdamW does; so overflowing steps of float16 are left out
 
     @torch.no_grad()
@@ -52,7 +55,8 @@ class Muon(torch.optim.AdamW):
             # In less than float32 the iteration would not stay near 1.
             matrices = torch.stack([whole(self._ahead(weight)).flatten(1).float() for weight in weights])
             length = 0.2 * max(matrices.shape[1:]) ** 0.5
-            for weight, direction in zip(weights, orthogonalised(matrices), strict=True):
+            directions = self.processes.divided(orthogonalised, matrices)
+            for weight, direction in zip(weights, directions, strict=True):
                 step = placed(direction.reshape(weight.shape), like=weight)
                 weight.mul_(1 - group["lr"] * group["weight_decay"]).add_(step, alpha=-group["lr"] * length)
 

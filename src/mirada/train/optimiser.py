@@ -7,8 +7,10 @@ from typing import Literal
 import torch
 from torch import nn
 
+from mirada.machine.processes import Processes
 from mirada.train.muon import Muon, matrices
 
+ALONE = Processes()
 OptimiserName = Literal["adamw", "adam", "sgd", "muon"]
 
 
@@ -51,12 +53,15 @@ def make_optimiser(
     weight_decay: float,
     betas: tuple[float, float],
     fused: bool = True,
+    processes: Processes = ALONE,
 ) -> torch.optim.Optimizer:
+    """processes: those that step together, always all of them."""
     groups = parameter_groups(model, weight_decay)
     if name == "sgd":
         return torch.optim.SGD(groups, lr=learning_rate, momentum=betas[0], nesterov=True)
     if name == "muon":
-        return Muon(_with_matrices(groups, model), lr=learning_rate, betas=betas, fused=fused, foreach=not fused)
+        divided = _with_matrices(groups, model)
+        return Muon(divided, lr=learning_rate, betas=betas, fused=fused, foreach=not fused, processes=processes)
     # adam: the decay is a term of the loss (Kingma 2015); adamw: apart from it (Loshchilov 2019).
     kind = torch.optim.Adam if name == "adam" else torch.optim.AdamW
     # The fused step takes a quarter of the time of the default one on the CPUs we measured (mirada.machine.precision).
