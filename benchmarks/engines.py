@@ -58,7 +58,7 @@ MEASURED = {
     "rounds": {"small": 41, "large": 11},
     "calls": {"small": 20, "large": 3},
     "trained": {"patch_size": 8, "dim": 192, "depth": 12, "num_heads": 3},
-    "steps": 120,
+    "steps": 400,
     "files": 10_000,
     "repeats": 5,
 }
