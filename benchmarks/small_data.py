@@ -102,7 +102,7 @@ CONTENDERS = {
     "preset": [],
     "preset-adamw": ADAMW,
     "tutorial": TUTORIAL,
-    "cnn-micro": [*CNN, "system.size=micro"],
+    "cnn-micro": [*CNN, "system.size=micro", "train.optimiser=muon"],
     "cnn-micro-adamw": [*CNN, "system.size=micro", *ADAMW],
     "cnn-mini-adamw": [*CNN, "system.size=mini", *ADAMW],
 }

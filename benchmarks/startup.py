@@ -28,7 +28,7 @@ from mirada.compare.outcome import markdown
 from mirada.train.files import read_json
 
 RESULTS_FILE = RESULTS / "startup.json"
-ROUNDS = 5
+ROUNDS = 3
 SLACK = 1.3  # what may be lost before it is called a loss
 SMALLEST = (0.05, 10.0)  # CPU seconds and MB that a difference must have to be one
 TINY = (

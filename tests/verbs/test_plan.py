@@ -1,4 +1,4 @@
-"""Which learning rate a run gets: the caller's, else that of the preset's own system, else that of the card."""
+"""Which rate and optimiser a run gets: the caller's, else those of the preset's own system, else those of the card."""
 
 from __future__ import annotations
 
@@ -26,3 +26,20 @@ PRESET = read_preset("tiny-images")["train"]["learning_rate"]
 def test_rate(system: str | None, settings: list[str], rate: float) -> None:
     config, _ = plan(what_was_said("digits", system, None, settings), None, Watcher())
     assert config.train.learning_rate == rate
+
+
+@pytest.mark.parametrize(
+    ("preset", "system", "settings", "optimiser"),
+    [
+        ("medium-data", None, [], "muon"),
+        ("medium-data", "vit:micro", [], "muon"),
+        ("medium-data", "vit:nano", [], "adamw"),
+        ("medium-data", "resnet", [], "adamw"),
+        ("medium-data", "cnn", [], systems.card("cnn").optimiser),
+        ("medium-data", "resnet", ["train.optimiser=muon"], "muon"),
+        ("tiny-images", "cnn", [], "adamw"),
+    ],
+)
+def test_optimiser(preset: str, system: str | None, settings: list[str], optimiser: str) -> None:
+    config, _ = plan(what_was_said("digits", system, None, settings), preset, Watcher())
+    assert config.train.optimiser == optimiser

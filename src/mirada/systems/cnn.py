@@ -37,6 +37,7 @@ CHEAP_SIDE = 48  # up to this many pixels the first layer sees every pixel
         cannot={"recording": "it has no attention"},
         tiny={"dim": 8, "depth": 1},
         learning_rate=4e-3,
+        optimiser="muon",
     )
 )
 class CNN(nn.Module):

@@ -22,7 +22,7 @@ class Card:
     `parts` says which score, neighbours, position and heads it uses, nothing where there is no attention. `sizes` are
     named constructor arguments. `cannot` names the common checks it cannot pass by its nature, each with the reason.
     `tiny` are arguments of a size that learns in moments: the common checks run on it. `learning_rate` suits training
-    from scratch with AdamW in batches of 64.
+    from scratch in batches of 64, with AdamW, and where a preset has Muon by `optimiser`: Muon where it was measured.
     """
 
     name: str
@@ -37,6 +37,7 @@ class Card:
     cannot: Mapping[str, str] = field(default_factory=dict)
     tiny: Mapping[str, object] = field(default_factory=dict)
     learning_rate: float = 1e-3
+    optimiser: str = "adamw"
 
 
 _cards: dict[str, Card] = {}

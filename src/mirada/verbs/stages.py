@@ -90,16 +90,18 @@ def _train_all(
 
 
 def _baseline_config(folder: RunFolder, config: Config) -> Config:
-    """The opponent: the same data, augmentation and time, its own rate."""
+    """The opponent: the same data, augmentation and time, its own rate and, in the place of Muon, optimiser."""
     if folder.baseline.config.exists():
         return load_config(folder.baseline.config)
     result = folder.read_result()
+    card = systems.card(config.baseline.name)
     system = {"name": config.baseline.name, "size": config.baseline.size, "arguments": config.baseline.arguments}
     train = config.train.model_dump() | {
         "epochs": None,
         "steps": None,
         "minutes": max(result["seconds_training"] / 60, 0.01),
-        "learning_rate": config.baseline.learning_rate or systems.card(config.baseline.name).learning_rate,
+        "learning_rate": config.baseline.learning_rate or card.learning_rate,
+        "optimiser": card.optimiser if config.train.optimiser == "muon" else config.train.optimiser,
         "sharding": "none",  # it is small
     }
     layer = config.model_dump() | {"system": system, "train": train, "baseline": {"name": "none"}}

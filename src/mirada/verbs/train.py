@@ -84,7 +84,7 @@ def plan(
         layers.append(start_settings(checkpoint, resolve(*layers).train))
         prepared = as_seen_by(checkpoint, prepared)
     else:
-        layers.append(_rate_of_another_system(layers[1], given))
+        layers.append(_steps_of_another_system(layers[1], given))
     resolved = resolve(*layers, given, prepared.settings(), {"preset": name})
     prepared = prepared.ready(resolved)
     require_possible(resolved, prepared)
@@ -147,13 +147,17 @@ def what_was_said(
     return merge(*layers)
 
 
-def _rate_of_another_system(preset: dict, given: dict) -> dict:
-    """The rate of a preset is for its own system and size; others have theirs on their card."""
+def _steps_of_another_system(preset: dict, given: dict) -> dict:
+    """The rate of a preset, and Muon, are for its own system and size; others have theirs on their card."""
     own, asked = preset.get("system", {}), merge(preset, given).get("system", {})
     if [own.get(part) for part in ("name", "size")] == [asked.get(part) for part in ("name", "size")]:
         return {}
-    cards = systems.cards()
-    return {"train": {"learning_rate": cards[asked["name"]].learning_rate}} if asked["name"] in cards else {}
+    if asked["name"] not in systems.cards():
+        return {}
+    card = systems.card(asked["name"])
+    own_optimiser = preset.get("train", {}).get("optimiser")
+    optimiser = {"optimiser": card.optimiser} if own_optimiser == "muon" else {}
+    return {"train": {"learning_rate": card.learning_rate, **optimiser}}
 
 
 def _has_length(given: dict) -> bool:
