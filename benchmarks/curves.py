@@ -23,7 +23,7 @@ DATASETS = {
 # Most are told apart with any kind of colour vision (Okabe and Ito 2008), and all by their names at the lines.
 CONTENDERS = {
     "preset": ("Mirada's preset", "#0072b2"),
-    "preset-adamw": ("its recipe by AdamW", "#a84d86"),
+    "preset-adamw": ("Mirada's preset, AdamW", "#a84d86"),
     "tutorial": ("ViT, tutorial recipe", "#d55e00"),
     "cct": ("CCT-2/3×2", "#6a3d9a"),
     "cnn-micro": ("CNN, micro", "#1c2430"),

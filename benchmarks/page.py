@@ -231,7 +231,8 @@ def small_data_section() -> str:
     ]
     text = (
         "## Small data, equal training time\n\n`python benchmarks/small_data.py`: test accuracy in % after so many "
-        "minutes on two cores, mean over the seeds and 95 % interval of the mean.\n\n"
+        "minutes on two cores, mean over the seeds and 95 % interval of the mean. A name that ends in `adamw` is a "
+        "recipe by AdamW, as the presets were before Muon.\n\n"
     )
     text += table(["data", "minutes", "contender", "parameters", "epochs", "accuracy", "seeds"], rows)
     return text + "\n" + pictures(groups)

@@ -35,7 +35,9 @@ from tests.shapes import shapes
 from tests.verbs.trained_run import make_photos
 
 
-def job(contender: str, seed: int, *, minutes: float = 5, recipe: str = "a", accuracy: float = 0.5) -> dict:
+def job(
+    contender: str, seed: int, *, minutes: float = 5, recipe: str = "a", accuracy: float = 0.5, steps: int = 100
+) -> dict:
     times = [minutes * 60 * (number + 1) / 10 for number in range(10)]
     return {
         "dataset": "cifar10",
@@ -43,6 +45,7 @@ def job(contender: str, seed: int, *, minutes: float = 5, recipe: str = "a", acc
         "minutes": minutes,
         "seed": seed,
         "settings": recipe,
+        "steps": steps,
         "accuracy": accuracy,
         "epochs": 7.0,
         "num_parameters": 1234567,
@@ -86,6 +89,12 @@ def test_budgets_and_contenders_stay_apart():
 def test_only_the_latest_recipe_counts():
     old = [job("preset", seed, recipe="old", accuracy=0.1) for seed in range(3)]
     (group,) = grouped([*old, job("preset", 0, recipe="new", accuracy=0.9)])
+    assert group.accuracies == [90.0]
+
+
+def test_seeds_with_as_many_steps_as_the_latest_count():
+    """Minutes that were timed anew are other steps, and no other seed of the same."""
+    (group,) = grouped([job("preset", 0, steps=100, accuracy=0.1), job("preset", 1, steps=200, accuracy=0.9)])
     assert group.accuracies == [90.0]
 
 
@@ -204,7 +213,7 @@ def test_the_recipes_of_the_small_data_table_are_those_that_were_measured():
 
 
 def test_time_to_accuracy_compares_a_contender_with_the_preset_in_less_time(places):
-    results, _ = places
+    results, docs = places
     pairs = [time_to_accuracy.Pair("cifar10", "tutorial", 12.0, 3.0), time_to_accuracy.Pair("pets", "cct", 30.0, 6.0)]
     write_jobs(
         results,
@@ -215,6 +224,10 @@ def test_time_to_accuracy_compares_a_contender_with_the_preset_in_less_time(plac
     text = time_to_accuracy.time_to_accuracy_text(results)
     assert "| cifar10 | tutorial | 12 | 60.00 | 3 | 70.00 | yes, every seed |" in text and "| pets" not in text
     assert "| 3 |" not in page.small_data_section()
+    section = page.time_to_accuracy_section()
+    assert section.startswith(text) and "tutorial recipe 59.0 % after 12 minutes" in section
+    assert section.count("](images/") == 1
+    assert (docs / "images" / "time-to-accuracy-cifar10.svg").read_text().startswith("<?xml")
 
 
 def test_a_busy_machine_is_not_timed(monkeypatch):
