@@ -60,7 +60,7 @@ MEASURED = {
     "trained": {"patch_size": 8, "dim": 192, "depth": 12, "num_heads": 3},
     "steps": 400,
     "files": 10_000,
-    "repeats": 5,
+    "repeats": {"files": 3, "start": 5},
 }
 TRIED = {
     "small": TINY,
@@ -70,7 +70,7 @@ TRIED = {
     "trained": {"patch_size": 16, "dim": 16, "depth": 1, "num_heads": 2},
     "steps": 4,
     "files": 24,
-    "repeats": 1,
+    "repeats": {"files": 1, "start": 1},
 }
 NUM_CLASSES = 10
 
@@ -184,12 +184,12 @@ def ratio(ours: Timing, other: Timing) -> list[float]:
 
 def bench_files(sizes: dict) -> dict:
     return in_scratch(
-        lambda folder: of_files(folder, sizes["trained"], sizes["steps"], sizes["files"], sizes["repeats"])
+        lambda folder: of_files(folder, sizes["trained"], sizes["steps"], sizes["files"], sizes["repeats"]["files"])
     )
 
 
 def bench_start(sizes: dict) -> dict:
-    return in_scratch(lambda folder: cold_start(folder, sizes["trained"], sizes["steps"], sizes["repeats"]))
+    return in_scratch(lambda folder: cold_start(folder, sizes["trained"], sizes["steps"], sizes["repeats"]["start"]))
 
 
 def in_scratch(work: Callable[[Path], dict]) -> dict:
