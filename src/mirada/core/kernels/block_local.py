@@ -89,7 +89,7 @@ class _Overlapping(torch.autograd.Function):
         ctx.length, ctx.n = inputs[0].shape[-2], inputs[2]
 
     @staticmethod
-    def backward(ctx: Any, gradient_BHCmK: Tensor) -> tuple[Tensor, None, None]:  # type: ignore[override]
+    def backward(ctx: Any, gradient_BHCmK: Tensor) -> tuple[Tensor, None, None]:
         *batch, num_blocks, m, width = gradient_BHCmK.shape
         n = ctx.n
         sums_BHNK = gradient_BHCmK.new_zeros(*batch, max(ctx.length, (num_blocks + -(-m // n) - 1) * n), width)
