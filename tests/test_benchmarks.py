@@ -256,7 +256,8 @@ def test_fine_tuning_and_scratch_differ_in_their_start_and_its_rate_only(trying)
     run = trying.giver("pretrained")
     transfer.learn("pretrained", run, trying.cifar10, 1)
     found = transfer.measurements(trying, Budget(5, 1, 1))["fine-tuning"]
-    contest = Contest(str(found.source), found.entrants, 1, ("data.val=0.1",), found.preset, 5)
+    settings = ("data.val=0.1", "train.optimiser=adamw")
+    contest = Contest(str(found.source), found.entrants, 1, settings, found.preset, 5)
     scratch, tuned = (config.model_dump() for config, _ in plan_all(contest).values())
     shape = {"image_size": (64, 64), "in_channels": 3, "num_classes": 3}
     made = [all_arguments("vit", "micro", **{**c["system"]["arguments"], **shape}) for c in (scratch, tuned)]
