@@ -222,7 +222,7 @@ def test_time_to_accuracy_compares_a_contender_with_the_preset_in_less_time(plac
     assert time_to_accuracy.time_to_accuracy_text(results) == ""
     (results / "time_to_accuracy.json").write_text(json.dumps({"pairs": [vars(pair) for pair in pairs]}))
     text = time_to_accuracy.time_to_accuracy_text(results)
-    assert "| cifar10 | tutorial | 12 | 60.00 | 3 | 70.00 | yes, every seed |" in text and "| pets" not in text
+    assert "| cifar10 | tutorial | 12 | 60.00 | 3 | 70.00 | yes, one seed |" in text and "| pets" not in text
     assert "| 3 |" not in page.small_data_section()
     section = page.time_to_accuracy_section()
     assert section.startswith(text) and "tutorial recipe 59.0 % after 12 minutes" in section
