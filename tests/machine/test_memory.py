@@ -1,55 +1,75 @@
-"""Whether freed memory stays with the process: only while it is asked to."""
+"""Whether freed memory stays with the process: only while it is asked to.
+
+Each case is a process of its own: what other tests have freed in this one would be taken up again unseen.
+"""
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
+import subprocess
+import sys
 
 import pytest
 
 from mirada.machine import memory
 
-BLOCK_MB = 256
 pytestmark = pytest.mark.skipif(memory._glibc() is None, reason="needs glibc, with nothing set by the user")
 
+MEASURED = """
+import sys
+from pathlib import Path
+from mirada.machine import memory
 
-def resident_mb() -> float:
+BLOCK_MB = 256
+
+def resident():
     lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1024
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1024 / BLOCK_MB
 
-
-def mb_left_of_a_freed_block() -> float:
-    before = resident_mb()
+def taken():
     block = bytearray(b"1") * (BLOCK_MB << 20)
-    assert resident_mb() > before + 0.9 * BLOCK_MB
-    del block
-    return resident_mb() - before
+    return resident()
+
+begin = resident()
+"""
+
+
+def in_blocks(case: str, **environment: str) -> list[float]:
+    """What `case` prints: the resident memory in blocks above the beginning."""
+    command = [sys.executable, "-c", MEASURED + case]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=os.environ | environment)
+    return [float(value) for value in done.stdout.split()]
+
+
+KEPT = """
+with memory.kept_for_reuse():
+    print(taken() - begin, resident() - begin, taken() - begin)
+print(resident() - begin, taken() - begin, resident() - begin)
+"""
+TAKEN, KEPT_FREE, RETURNED = (pytest.approx(blocks, abs=0.1) for blocks in (1, 1, 0))
 
 
 def test_freed_memory_stays_for_the_next_one_and_is_returned_at_the_end():
-    begin = resident_mb()
-    with memory.kept_for_reuse():
-        assert mb_left_of_a_freed_block() > 0.9 * BLOCK_MB
-        full = resident_mb()
-        assert len(bytearray(b"1") * (BLOCK_MB << 20)) and resident_mb() < full + 0.1 * BLOCK_MB  # the same block again
-    assert resident_mb() < begin + 0.1 * BLOCK_MB
-    assert mb_left_of_a_freed_block() < 0.1 * BLOCK_MB
+    assert in_blocks(KEPT) == [TAKEN, KEPT_FREE, TAKEN, RETURNED, TAKEN, RETURNED]
 
 
 def test_it_is_returned_after_a_failure_too():
-    begin = resident_mb()
-    with pytest.raises(ZeroDivisionError), memory.kept_for_reuse():
-        assert mb_left_of_a_freed_block() / 0
-    assert resident_mb() < begin + 0.1 * BLOCK_MB
+    case = """
+try:
+    with memory.kept_for_reuse():
+        print(taken() - begin, resident() - begin)
+        1 / 0
+except ZeroDivisionError:
+    print(resident() - begin)
+"""
+    assert in_blocks(case) == [TAKEN, KEPT_FREE, RETURNED]
 
 
 @pytest.mark.parametrize("name", memory.OF_THE_USER)
-def test_what_the_user_has_set_stays(name, monkeypatch):
-    monkeypatch.setenv(name, "1")
-    with memory.kept_for_reuse():
-        assert mb_left_of_a_freed_block() < 0.1 * BLOCK_MB
+def test_what_the_user_has_set_stays(name):
+    value = "glibc.malloc.trim_threshold=1" if name == "GLIBC_TUNABLES" else "1"
+    assert in_blocks(KEPT, **{name: value}) == [TAKEN, RETURNED, TAKEN, RETURNED, TAKEN, RETURNED]
 
 
-def test_elsewhere_nothing_changes(monkeypatch):
-    monkeypatch.setattr(memory.sys, "platform", "darwin")
-    with memory.kept_for_reuse():
-        assert mb_left_of_a_freed_block() < 0.1 * BLOCK_MB
+def test_elsewhere_nothing_changes():
+    assert in_blocks("sys.platform = 'darwin'" + KEPT) == [TAKEN, RETURNED, TAKEN, RETURNED, TAKEN, RETURNED]
