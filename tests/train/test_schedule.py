@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from mirada.train.average import MovingAverage
+from mirada.train.average import FIRST_STEPS, MovingAverage
 from mirada.train.optimiser import make_optimiser, parameter_groups
 from mirada.train.schedule import learning_rate, noam_peak
 
@@ -67,10 +67,23 @@ def test_moving_average_equals_the_recursion():
     model = nn.Linear(2, 1, bias=False)
     average = MovingAverage(model, 0.9)
     expected = model.weight.detach().clone()
-    for step in range(30):
+    for step in range(FIRST_STEPS):
         with torch.no_grad():
             model.weight += 1.0
         average.update(step)
         decay = min(0.9, (1 + step) / (10 + step))
         expected = decay * expected + (1 - decay) * model.weight.detach()
     torch.testing.assert_close(average.module.weight, expected)
+
+
+def test_later_it_follows_once_in_four_steps_as_far_as_in_four():
+    model = nn.Linear(2, 1, bias=False)
+    average = MovingAverage(model, 0.9)
+    with torch.no_grad():
+        model.weight += 1.0
+    distances = []
+    for step in range(FIRST_STEPS, FIRST_STEPS + 9):
+        average.update(step)
+        distances.append(float((model.weight - average.module.weight).detach().mean()))
+    expected = [1.0] * 3 + [0.9**4] * 4 + [0.9**8] * 2
+    assert distances == pytest.approx(expected, rel=1e-5)

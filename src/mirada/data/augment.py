@@ -128,7 +128,7 @@ def random_erase(
     aspect = torch.exp((aspect[chosen] * 2 - 1) * math.log(3.0))
     height = (torch.sqrt(share * aspect) * H).round().clamp(1, H).long()
     width = (torch.sqrt(share / aspect) * W).round().clamp(1, W).long()
-    kept_bHW = ~random_boxes(height, width, (H, W), generator).to(images_BCHW.device)
+    kept_bHW = (~random_boxes(height, width, (H, W), generator)).to(images_BCHW)
     chosen = chosen.to(images_BCHW.device)
     return images_BCHW.index_copy_(0, chosen, images_BCHW.index_select(0, chosen).mul_(kept_bHW[:, None]))
 

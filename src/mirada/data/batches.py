@@ -21,9 +21,9 @@ from mirada.data.recipe import STRENGTHS, Augmentation, augment_images, mix_batc
 from mirada.data.stream import StreamedImages
 from mirada.errors import MiradaError
 
-# Batches of small images are augmented several at a time: up to so many values, calling an operation takes longer than
-# the operation itself.
-VALUES_AT_ONCE = 2**18
+# Batches of small images are augmented several at a time: up to so many values (a few megabytes), calling an operation
+# takes as long as the operation itself.
+VALUES_AT_ONCE = 2**20
 Fetched = tuple[torch.Tensor, torch.Tensor]  # uint8 images, and the rows that they are
 
 

@@ -21,7 +21,7 @@ class Normalisation:
         mean, std = self._columns(images.device)
         if images.dtype == torch.uint8:
             return images.to(torch.float32).mul_(1 / (255 * std)).sub_(mean / std)
-        return (images - mean).div_(std)
+        return (images * (1 / std)).sub_(mean / std)
 
     def undo(self, images: torch.Tensor) -> torch.Tensor:
         """Back to float in 0..1, for pictures."""

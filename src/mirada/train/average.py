@@ -1,6 +1,7 @@
 """Averages of weights.
 
-MovingAverage   w̄ ← w̄ + (1 − β_t)(w − w̄),   β_t = min(β, (1 + t)/(10 + t)): evaluated and kept instead of the weights
+MovingAverage   w̄ ← w̄ + (1 − β_t)(w − w̄),   β_t = min(β, (1 + t)/(10 + t)): evaluated and kept instead of the weights;
+                after the first hundred steps once in four, with β_t⁴
 LastMean        (w_1 + … + w_n)/n of the last n evaluated weights (Vaswani 2017, section 6.1), tried when training ends
 """
 
@@ -12,6 +13,9 @@ import torch
 from torch import Tensor, nn
 
 from mirada.train.sharding import local
+
+FIRST_STEPS = 100  # in which weights change so fast that they are followed at each
+STRIDE = 4
 
 
 class MovingAverage:
@@ -40,7 +44,10 @@ class MovingAverage:
     @torch.no_grad()
     def update(self, step: int) -> None:
         """Follow the model after step 0, 1, …: averages of weights and of running statistics, copies of counters."""
-        decay = min(self.decay, (1 + step) / (10 + step))
+        stride = 1 if step < FIRST_STEPS else STRIDE
+        if (step + 1) % stride:
+            return
+        decay = min(self.decay, (1 + step) / (10 + step)) ** stride
         own, theirs, own_other, their_other = self._pairs
         torch._foreach_lerp_(own, theirs, 1 - decay)
         for mine, yours in zip(own_other, their_other, strict=True):
