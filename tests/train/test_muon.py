@@ -7,7 +7,7 @@ from torch.testing import assert_close
 from mirada import systems
 from mirada.nn.embedding import TokenEmbedding
 from mirada.train.checkpoint import load_optimiser, optimiser_tensors
-from mirada.train.muon import COEFFICIENTS, MOMENTUM, STEPS, matrices, orthogonalised
+from mirada.train.muon import MOMENTUM, QUINTICS, matrices, orthogonalised
 from mirada.train.optimiser import make_optimiser
 
 
@@ -27,14 +27,21 @@ def test_directions_are_kept_and_their_lengths_made_alike():
 
 
 def test_the_iteration_on_the_smaller_side_is_that_of_the_whole_matrix():
-    a, b, c = COEFFICIENTS
-    x = start = torch.randn(1, 5, 11, dtype=torch.float64)
-    x = x / x.norm()
-    for _ in range(STEPS):
-        gram = x @ x.mT
-        x = a * x + (b * gram + c * gram @ gram) @ x
-    assert_close(orthogonalised(start), x, atol=1e-5, rtol=0)  # the smallest number it adds to a norm
-    assert_close(orthogonalised(start.float()).double(), x, atol=1e-4, rtol=0)
+    for shape in ((5, 11), (5, 7), (7, 5), (31, 97)):
+        x = start = torch.randn(1, *shape, dtype=torch.float64)
+        x = x / x.norm()
+        for a, b, c in QUINTICS:
+            gram = x @ x.mT
+            x = a * x + (b * gram + c * gram @ gram) @ x
+        assert_close(orthogonalised(start), x, atol=1e-5, rtol=0)  # the smallest number it adds to a norm
+        assert_close(orthogonalised(start.float()).double(), x, atol=1e-4, rtol=0)
+
+
+def test_lengths_from_three_thousandths_on_end_near_one():
+    lengths = torch.cat([torch.tensor([0.003]), torch.rand(500).pow(4).clamp(0.003), torch.ones(1)]).double()
+    for a, b, c in QUINTICS:
+        lengths = a * lengths + b * lengths**3 + c * lengths**5
+    assert 0.8 < lengths.min() <= lengths.max() < 1.2
 
 
 def test_two_steps_by_hand():

@@ -99,21 +99,28 @@ class Processes:
                 for tensor in tensors:
                     dist.broadcast(tensor, src=0)
 
-    def divided(self, work: Callable[[Tensor], Tensor], rows: Tensor) -> Tensor:
-        """work(rows), of which each process computes some; a result has the shape of its row."""
+    def divided(self, work: Callable[[Tensor], Tensor], stacks: Iterable[Tensor]) -> Iterator[Tensor]:
+        """work(stack) of each, of whose rows each process computes some; a result has the shape of its row.
+
+        Results travel while the next stack is worked on, so with several processes all are held at once.
+        """
         if self.count == 1:
-            return work(rows)
+            yield from map(work, stacks)
+            return
         import torch.distributed as dist
 
-        results = rows.new_empty(rows.shape)
-        shares = results.tensor_split(self.count)
-        if len(shares[self.rank]):
-            shares[self.rank].copy_(work(rows.tensor_split(self.count)[self.rank]))
+        results, travelling = [], []
         with others_needed():
-            for rank, share in enumerate(shares):
-                if len(share):
-                    dist.broadcast(share, src=rank)
-        return results
+            for rows in stacks:
+                shares = rows.tensor_split(self.count)
+                if len(shares[self.rank]):
+                    shares[self.rank].copy_(work(shares[self.rank]))
+                sent = enumerate(shares)
+                travelling += [dist.broadcast(share, src=rank, async_op=True) for rank, share in sent if len(share)]
+                results.append(rows)
+            for each in travelling:
+                each.wait()
+        yield from results
 
     def by_first(self, work: Callable[[], Some], is_asked_to_stop: Callable[[], bool] = bool) -> Some:
         """What the first process makes, however long it takes; meanwhile the others wait."""
