@@ -18,9 +18,8 @@ from mirada.machine.processes import Processes
 from mirada.train.sharding import placed, whole
 
 MOMENTUM = 0.95
-# a, b, c of each iteration: of all quintics the nearest to 1 on the interval that the one before leaves, from 0.003 to 1
-# on (after Amsel 2025). Singular values within it end within 0.8 and 1.2: in four iterations nearer than in the five
-# alike of Jordan.
+# a, b, c of each iteration: of all quintics the nearest to 1 on what the one before leaves, first on 0.003 to 1 (after
+# Amsel 2025). Singular values in there end within 0.8 and 1.2: in four iterations nearer than in Jordan's five alike.
 QUINTICS = (
     (8.3837, -24.7661, 18.3572),
     (4.0434, -3.0114, 0.5695),
