@@ -11,19 +11,19 @@ _LUMA = (0.299, 0.587, 0.114)
 def colour_jitter(images_BCHW: torch.Tensor, generator: torch.Generator, strength: float) -> torch.Tensor:
     """Brightness, contrast and saturation, each by a factor uniform in 1 ± strength; saturation only with 3 channels.
 
-    y = b·(c·(s·x + (1 - s)·luma(x)) + (1 - c)·m), where m is the mean luma of the image.
+    y = b·(c·(s·x + (1 - s)·luma(x)) + (1 - c)·m), where m is the mean luma of the image. In place.
     """
     B, C = images_BCHW.shape[:2]
     factors = 1 + strength * (torch.rand(3, B, 1, 1, 1, generator=generator) * 2 - 1)
     bright_B111, contrast_B111, saturation_B111 = factors.to(images_BCHW.device)
     if C != 3:
         offset_B111 = bright_B111 * (1 - contrast_B111) * images_BCHW.mean((1, 2, 3), keepdim=True)
-        return (images_BCHW * (bright_B111 * contrast_B111)).add_(offset_B111).clamp_(0, 1)
+        return images_BCHW.mul_(bright_B111 * contrast_B111).add_(offset_B111).clamp_(0, 1)
     red, green, blue = images_BCHW.split(1, dim=1)
     luma_B1HW = (red * _LUMA[0]).add_(green, alpha=_LUMA[1]).add_(blue, alpha=_LUMA[2])
     offset_B111 = bright_B111 * (1 - contrast_B111) * luma_B1HW.mean((2, 3), keepdim=True)
     grey_B1HW = luma_B1HW.mul_(bright_B111 * contrast_B111 * (1 - saturation_B111)).add_(offset_B111)
-    return (images_BCHW * (bright_B111 * contrast_B111 * saturation_B111)).add_(grey_B1HW).clamp_(0, 1)
+    return images_BCHW.mul_(bright_B111 * contrast_B111 * saturation_B111).add_(grey_B1HW).clamp_(0, 1)
 
 
 def random_tone(images_BCHW: torch.Tensor, generator: torch.Generator, probability: float) -> torch.Tensor:
