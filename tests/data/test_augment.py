@@ -14,9 +14,9 @@ from mirada.data.augment import (
     shift_and_mirror,
 )
 from mirada.data.colour import TONES, colour_jitter, random_tone
-from mirada.data.mixing import as_distribution, cutmix, mixup
+from mirada.data.mixing import as_distribution, blended, cutmix_shares, mixup_shares
 from mirada.data.normalise import normalisation_of
-from mirada.data.recipe import augment_images, mix_batch
+from mirada.data.recipe import augment_images, mix_batches
 from mirada.errors import MiradaError
 
 PLAIN = Normalisation((0.5,) * 3, (0.25,) * 3)
@@ -156,7 +156,7 @@ def test_tone_share():
 def test_mixup_mixes_images_and_targets_alike():
     labels = torch.arange(7) % 5
     x = as_distribution(labels, 5)[:, :, None, None].expand(7, 5, 3, 2).contiguous()  # the image shows its target
-    mixed, targets = mixup(x, as_distribution(labels, 5), generator(), 0.8)
+    mixed, targets = blended(x, as_distribution(labels, 5), *mixup_shares(7, (3, 2), generator(), 0.8))
     assert_close(targets.sum(1), torch.ones(7))
     assert_close(mixed, targets[:, :, None, None].expand_as(mixed))
 
@@ -164,7 +164,7 @@ def test_mixup_mixes_images_and_targets_alike():
 def test_cutmix_target_is_exactly_the_area():
     labels = torch.arange(50)
     x = as_distribution(labels, 50)[:, :, None, None].expand(50, 50, 9, 7).contiguous()
-    mixed, targets = cutmix(x, as_distribution(labels, 50), generator(), 1.0)
+    mixed, targets = blended(x, as_distribution(labels, 50), *cutmix_shares(50, (9, 7), generator(), 1.0))
     assert_close(mixed.mean((2, 3)), targets)
     assert_close(targets.sum(1), torch.ones(50))
     assert set(mixed.unique().tolist()) == {0.0, 1.0}
@@ -174,12 +174,22 @@ def test_cutmix_target_is_exactly_the_area():
 def test_mixing_share_and_both_kinds():
     x, y = torch.randn(8, 1, 8, 8), torch.arange(8)
     recipe = Augmentation(mixup=0.5, cutmix=0.5, mix=0.5)
-    outcomes = [mix_batch(x, y, generator(seed), recipe, 8) for seed in range(300)]
+    outcomes = mix_batches([(x, y)] * 300, generator(), recipe, 8)
     mixed = sum(targets.ndim == 2 for _, targets in outcomes)
     cut = sum(bool(torch.isin(images, x).all()) for images, targets in outcomes if targets.ndim == 2)
     assert 120 < mixed < 180
     assert 0.35 < cut / mixed < 0.65
-    assert mix_batch(x, y, generator(), Augmentation(), 8) == (x, y)
+    assert mix_batches([(x, y)], generator(), Augmentation(), 8) == [(x, y)]
+
+
+def test_batches_that_are_mixed_together_are_mixed_within_themselves():
+    """Each batch shows one number: whatever is mixed, it stays so; batches may differ in size."""
+    batches = [(torch.full((n, 2, 5, 3), float(n)), torch.arange(n)) for n in (3, 1, 7, 3)]
+    mixed = mix_batches(batches, generator(), Augmentation(mixup=0.5, cutmix=0.5), 7)
+    for (images, targets), (start, _) in zip(mixed, batches, strict=True):
+        assert torch.equal(images, start)
+        assert targets.shape == (len(start), 7)
+        assert_close(targets.sum(1), torch.ones(len(start)))
 
 
 def test_single_image_batches_and_single_pixels():
@@ -187,7 +197,8 @@ def test_single_image_batches_and_single_pixels():
         x = torch.zeros(size, dtype=torch.uint8)
         normal = Normalisation((0.5,) * size[1], (0.25,) * size[1])
         out = augment_images(x, generator(), STRENGTHS["strong"], normal)
-        out, _ = mix_batch(out, torch.zeros(size[0], dtype=torch.long), generator(), STRENGTHS["strong"], 2)
+        batch = (out, torch.zeros(size[0], dtype=torch.long))
+        [(out, _)] = mix_batches([batch], generator(), STRENGTHS["strong"], 2)
         assert out.shape == size
         assert bool(out.isfinite().all())
 

@@ -17,7 +17,7 @@ import torch
 from mirada.data.memory import MemoryImages
 from mirada.data.normalise import Normalisation
 from mirada.data.order import balanced_weights, epoch_order, step_generator
-from mirada.data.recipe import STRENGTHS, Augmentation, augment_images, mix_batch
+from mirada.data.recipe import STRENGTHS, Augmentation, Sample, augment_images, mix_batches
 from mirada.data.stream import StreamedImages
 from mirada.errors import MiradaError
 
@@ -140,19 +140,16 @@ class TrainBatches:
         generator = step_generator(self.seed, epoch, start)
         inputs, targets = self._augmented(torch.cat(images), torch.cat(rows), generator)
         sizes = [len(each) for each in rows]
-        parts = zip(inputs.split(sizes), targets.split(sizes), rows, strict=True)
-        for step, (of_inputs, of_targets, of_rows) in zip(steps, parts, strict=True):
-            yield step, self._mixed(of_inputs, of_targets, of_rows, generator)
+        parts = self._mixed(list(zip(inputs.split(sizes), targets.split(sizes), strict=True)), generator)
+        for step, part, of_rows in zip(steps, parts, rows, strict=True):
+            yield step, Batch(*part, of_rows)
 
-    def _augmented(self, images: torch.Tensor, rows: torch.Tensor, generator: torch.Generator) -> Fetched:
+    def _augmented(self, images: torch.Tensor, rows: torch.Tensor, generator: torch.Generator) -> Sample:
         """Inputs and targets of these rows."""
         return augment_images(images, generator, self.augmentation, self.normalisation), self.targets[rows]
 
-    def _mixed(
-        self, images: torch.Tensor, targets: torch.Tensor, rows: torch.Tensor, generator: torch.Generator
-    ) -> Batch:
-        mixed = mix_batch(images, targets, generator, self.augmentation, self.store.table.num_outputs)
-        return Batch(*mixed, rows)
+    def _mixed(self, batches: list[Sample], generator: torch.Generator) -> list[Sample]:
+        return mix_batches(batches, generator, self.augmentation, self.store.table.num_outputs)
 
 
 def evaluation_batches(

@@ -12,30 +12,32 @@ import torch.nn.functional as F
 
 from mirada.data.augment import random_boxes
 
+Shares = tuple[torch.Tensor, torch.Tensor]  # of the neighbour: in its pixels (B, 1, H, W) or (B, 1, 1, 1); whole (B,)
 
-def mixup(
-    images_BCHW: torch.Tensor, targets_BK: torch.Tensor, generator: torch.Generator, alpha: float
+
+def blended(
+    images_BCHW: torch.Tensor, targets_BK: torch.Tensor, share_B1HW: torch.Tensor, share_B: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """One λ per image."""
-    kept_B = beta(len(images_BCHW), alpha, generator).to(images_BCHW.device)
-    mixed = torch.lerp(images_BCHW.roll(1, 0), images_BCHW, kept_B.view(-1, 1, 1, 1))
-    return mixed, torch.lerp(targets_BK.roll(1, 0), targets_BK, kept_B.view(-1, 1))
-
-
-def cutmix(
-    images_BCHW: torch.Tensor, targets_BK: torch.Tensor, generator: torch.Generator, alpha: float
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """One box per image, of the image's aspect."""
-    B, _, H, W = images_BCHW.shape
-    side_B = torch.sqrt(1 - beta(B, alpha, generator))
-    height, width = (side_B * H).round().long(), (side_B * W).round().long()
-    box_BHW = random_boxes(height, width, (H, W), generator).to(images_BCHW.device)
-    mixed, share_B1HW = torch.empty_like(images_BCHW), box_BHW[:, None].to(images_BCHW.dtype)
+    """Each with so much of the one before it in the batch, the first with the last."""
+    mixed, share_B1HW = torch.empty_like(images_BCHW), share_B1HW.to(images_BCHW)
     # Shares of 0 and 1 are exact, and a lerp takes half the time of a choice.
     torch.lerp(images_BCHW[1:], images_BCHW[:-1], share_B1HW[1:], out=mixed[1:])
     torch.lerp(images_BCHW[:1], images_BCHW[-1:], share_B1HW[:1], out=mixed[:1])
-    kept_B = (1 - height * width / (H * W)).to(images_BCHW.device)
-    return mixed, torch.lerp(targets_BK.roll(1, 0), targets_BK, kept_B.view(-1, 1))
+    return mixed, torch.lerp(targets_BK, targets_BK.roll(1, 0), share_B[:, None].to(targets_BK))
+
+
+def mixup_shares(count: int, size: tuple[int, int], generator: torch.Generator, alpha: float) -> Shares:
+    """1 − λ, one for each image."""
+    share_B = 1 - beta(count, alpha, generator)
+    return share_B.view(-1, 1, 1, 1), share_B
+
+
+def cutmix_shares(count: int, size: tuple[int, int], generator: torch.Generator, alpha: float) -> Shares:
+    """1 in a box, one for each image, of the image's aspect."""
+    H, W = size
+    side_B = torch.sqrt(1 - beta(count, alpha, generator))
+    height, width = (side_B * H).round().long(), (side_B * W).round().long()
+    return random_boxes(height, width, size, generator)[:, None].float(), height * width / (H * W)
 
 
 def as_distribution(targets: torch.Tensor, num_classes: int) -> torch.Tensor:

@@ -9,9 +9,11 @@ import torch
 
 from mirada.data.augment import random_affine, random_crop_flip, random_erase
 from mirada.data.colour import colour_jitter, random_tone
-from mirada.data.mixing import as_distribution, cutmix, mixup
+from mirada.data.mixing import as_distribution, blended, cutmix_shares, mixup_shares
 from mirada.data.normalise import Normalisation
 from mirada.errors import MiradaError
+
+Sample = tuple[torch.Tensor, torch.Tensor]  # images of a batch, and their targets
 
 
 @dataclass(frozen=True)
@@ -82,14 +84,24 @@ def augment_images(
     return random_erase(images, generator, recipe.erase) if recipe.erase else images
 
 
-def mix_batch(
-    images: torch.Tensor, targets: torch.Tensor, generator: torch.Generator, recipe: Augmentation, num_classes: int
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Mixup or CutMix for the whole batch (even odds if both are on); otherwise both are returned as they are."""
-    chance, coin = torch.rand(2, generator=generator).tolist()
-    if chance >= recipe.mix or not (recipe.mixup or recipe.cutmix):
-        return images, targets
-    soft = as_distribution(targets, num_classes)
-    if recipe.cutmix and (not recipe.mixup or coin < 0.5):
-        return cutmix(images, soft, generator, recipe.cutmix)
-    return mixup(images, soft, generator, recipe.mixup)
+def mix_batches(
+    batches: list[Sample], generator: torch.Generator, recipe: Augmentation, num_classes: int
+) -> list[Sample]:
+    """Mixup or CutMix (even odds if both are on) of whole batches, the others staying as they are."""
+    if not batches or not (recipe.mixup or recipe.cutmix):
+        return batches
+    chances, coins = torch.rand(2, len(batches), generator=generator).tolist()
+    are_cut = [bool(recipe.cutmix) and (not recipe.mixup or coin < 0.5) for coin in coins]
+    mixed = list(batches)
+    for is_cut, draw, alpha in ((True, cutmix_shares, recipe.cutmix), (False, mixup_shares, recipe.mixup)):
+        chosen = [n for n, cut in enumerate(are_cut) if cut == is_cut and chances[n] < recipe.mix]
+        if not chosen:
+            continue
+        # Drawn for all of them at once: it takes many operations, on few numbers.
+        sizes = [len(batches[n][0]) for n in chosen]
+        height, width = batches[0][0].shape[2:]
+        of_pixels, of_targets = draw(sum(sizes), (height, width), generator, alpha)
+        for n, in_pixels, in_targets in zip(chosen, of_pixels.split(sizes), of_targets.split(sizes), strict=True):
+            images, targets = batches[n]
+            mixed[n] = blended(images, as_distribution(targets, num_classes), in_pixels, in_targets)
+    return mixed

@@ -12,24 +12,20 @@ from mirada.data.batches import Batch, TrainBatches
 from mirada.data.colour import colour_jitter, random_tone
 from mirada.data.masks.store import MaskImages
 from mirada.data.normalise import Normalisation
-from mirada.data.recipe import Augmentation
-
-Pair = tuple[torch.Tensor, torch.Tensor]
+from mirada.data.recipe import Augmentation, Sample
 
 
 class MaskBatches(TrainBatches):
     """Targets are masks: uint8 (B, H, W) as int64."""
 
-    def _augmented(self, images: torch.Tensor, rows: torch.Tensor, generator: torch.Generator) -> Pair:
+    def _augmented(self, images: torch.Tensor, rows: torch.Tensor, generator: torch.Generator) -> Sample:
         assert isinstance(self.store, MaskImages)
         masks_BHW = self.store.masks.index_select(0, rows)
         images, masks_BHW = augment_pairs(images, masks_BHW, generator, self.augmentation, self.normalisation)
         return images, masks_BHW.long()
 
-    def _mixed(
-        self, images: torch.Tensor, targets: torch.Tensor, rows: torch.Tensor, generator: torch.Generator
-    ) -> Batch:
-        return Batch(images, targets, rows)
+    def _mixed(self, batches: list[Sample], generator: torch.Generator) -> list[Sample]:
+        return batches
 
 
 def augment_pairs(
@@ -38,7 +34,7 @@ def augment_pairs(
     generator: torch.Generator,
     recipe: Augmentation,
     normalisation: Normalisation,
-) -> Pair:
+) -> Sample:
     """What moves an image moves its mask; colours and erased boxes are the image's alone. Borders are mirrored."""
     images, masks_B1HW = images_BCHW, masks_BHW[:, None]
     if recipe.crop or recipe.flip:
