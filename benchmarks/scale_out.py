@@ -1,10 +1,11 @@
-"""Training by two processes against one, a map by two workers against one: `python benchmarks/scale_out.py`.
+"""Training by two processes against one, a map by two workers against one.
+
+    python benchmarks/scale_out.py [train] [large] [map]     all jobs, or the named ones; about 15 minutes
+    --try                                                    tiny ones, on a busy machine too, into the temporary folder
 
 `torchrun` starts two processes of one thread each; beside them one process of one thread trains the same model on the
-same batches, in turns. The losses must agree to 1e-5. Then a raster is mapped by a Dask cluster of one worker and of
-two, in turns too; the maps must be equal.
-
-    --try      a few steps of a tiny model and a small raster, on a busy machine too, into the temporary folder
+same batches, in turns: `train` on batches as the preset has them, `large` on four times as large ones. The losses must
+agree to 1e-5. Then a raster is mapped by a Dask cluster of one worker and of two, in turns too; the maps must be equal.
 """
 
 from __future__ import annotations
@@ -24,9 +25,13 @@ import numpy as np
 from benchmarks.jobs import RESULTS, ROOT, require_idle, told, write_whole
 from benchmarks.page_speed import scale_text
 from benchmarks.timing import Timing, machine, speed_up
+from mirada.train.files import read_json
 
 PROCESSES = (1, 2)
-BATCH, STEPS, ROUNDS, SIDE = 64, 60, 5, 4096
+JOBS = ("train", "large", "map")
+BATCHES = {"train": (64, 60), "large": (256, 16)}  # size, steps
+TRIAL = (64, 4)
+ROUNDS, SIDE = 5, 4096
 AGREE = 1e-5
 MODEL = {"dim": 192, "depth": 4, "num_heads": 3, "patch_size": 4, "stem": "linear", "dropout": 0.0, "drop_path": 0.0}
 TINY = {"dim": 16, "depth": 1, "num_heads": 2, "patch_size": 8, "stem": "linear", "dropout": 0.0, "drop_path": 0.0}
@@ -41,10 +46,10 @@ def make_images(path: Path, count: int) -> Path:
     return path
 
 
-def train(data: Path, run: Path, processes: int, steps: int, model: dict) -> dict:
+def train(data: Path, run: Path, processes: int, batch: int, steps: int, model: dict) -> dict:
     """Seconds of a step, the first half left out, and the losses."""
     settings = [f"system.arguments.{name}={value}" for name, value in model.items()]
-    settings += [f"train.steps={steps}", f"train.batch_size={BATCH}", "train.evaluations=4", "augment.strength=medium"]
+    settings += [f"train.steps={steps}", f"train.batch_size={batch}", "train.evaluations=4", "augment.strength=medium"]
     command = ["-m", "mirada", "train", str(data), "--system", "vit", "--out", str(run), "--quiet", *settings]
     command += ["--baseline", "none", "--device", "cpu"]
     if processes > 1:
@@ -58,17 +63,18 @@ def train(data: Path, run: Path, processes: int, steps: int, model: dict) -> dic
     return {"seconds": seconds, "losses": [row[name] for row in rows for name in ("train_loss", "val_loss")]}
 
 
-def trainings(folder: Path, rounds: int, steps: int, model: dict, images: int) -> dict:
+def trainings(folder: Path, rounds: int, batch: int, steps: int, model: dict, images: int) -> dict:
+    folder.mkdir()
     data = make_images(folder / "images.npz", images)
     found: dict[int, list[dict]] = {processes: [] for processes in PROCESSES}
     for number in range(rounds):
         for processes in PROCESSES if number % 2 else reversed(PROCESSES):
-            found[processes].append(train(data, folder / f"run-{number}-{processes}", processes, steps, model))
-        print(f"training, round {number + 1} of {rounds} is done", flush=True)
+            found[processes].append(train(data, folder / f"run-{number}-{processes}", processes, batch, steps, model))
+        print(f"training on batches of {batch}, round {number + 1} of {rounds} is done", flush=True)
     one, two = (np.array([each["losses"] for each in found[processes]]) for processes in PROCESSES)
     difference = float(np.abs(two / one - 1).max())
     return _compared([[each["seconds"] for each in found[n]] for n in PROCESSES]) | {
-        "batch": BATCH,
+        "batch": batch,
         "steps": steps,
         "difference": difference,
         "agree": difference < AGREE,
@@ -112,24 +118,31 @@ def _compared(seconds: list[list[float]]) -> dict:
 
 
 def main() -> None:
-    words = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    words.add_argument("jobs", nargs="*", help="jobs to run (default: all)")
     words.add_argument("--try", dest="is_trial", action="store_true")
     words.add_argument("--rounds", type=int, default=ROUNDS)
     given = words.parse_args()
+    if unknown := set(given.jobs) - set(JOBS):
+        words.error(f"no job is called {', '.join(unknown)}: there are {', '.join(JOBS)}")
     if not given.is_trial:
         require_idle()
+    rounds, model, images = (1, TINY, 200) if given.is_trial else (given.rounds, MODEL, 2000)
+    found = {}
     with tempfile.TemporaryDirectory(prefix="scale-out-") as name:
-        folder = Path(name)
-        if given.is_trial:
-            found = {"train": trainings(folder, 1, 4, TINY, 200), "map": maps(folder, 1, 512)}
-        else:
-            found = {"train": trainings(folder, given.rounds, STEPS, MODEL, 2000)}
-            found["map"] = maps(folder, given.rounds, SIDE)
+        for job in given.jobs or JOBS:
+            if job == "map":
+                found[job] = maps(Path(name), rounds, 512 if given.is_trial else SIDE)
+            else:
+                batch, steps = TRIAL if given.is_trial else BATCHES[job]
+                found[job] = trainings(Path(name) / job, rounds, batch, steps, model, images)
     place = Path(tempfile.gettempdir()) / "try_scale_out.json" if given.is_trial else RESULTS / "scale_out.json"
-    results = {"machine": machine(), "cores": len(os.sched_getaffinity(0)), **found}
+    former = read_json(place) if place.exists() and not given.is_trial else {}
+    kept = former if former.get("machine") == machine() else {}
+    results = {**kept, "machine": machine(), "cores": len(os.sched_getaffinity(0)), **found}
     write_whole(place, results)
     print("It works; its times mean nothing." if given.is_trial else scale_text(results), f"Written: {place}", sep="\n")
-    if not found["train"]["agree"] or not found["map"]["agree"]:
+    if not all(each["agree"] for each in found.values()):
         sys.exit("What several processes give differs from what one gives.")
 
 
