@@ -1,6 +1,6 @@
 """Training by two processes against one, a map by two workers against one.
 
-    python benchmarks/scale_out.py [train] [large] [map]     all jobs, or the named ones; about 15 minutes
+    python benchmarks/scale_out.py [train] [large] [map]     all jobs, or the named ones; about 20 minutes
     --try                                                    tiny ones, on a busy machine too, into the temporary folder
 
 `torchrun` starts two processes of one thread each; beside them one process of one thread trains the same model on the

@@ -1,6 +1,6 @@
 """Where the time of an epoch goes, and our ViT's training step against that of others: part of `make bench`.
 
-    python benchmarks/throughput.py [profile] [step]      both jobs, or the named one; about 9 minutes
+    python benchmarks/throughput.py [profile] [step]      both jobs, or the named one; about 17 minutes
 
 Wall time on two threads, so let the machine be idle. Prints tables and writes benchmarks/results/throughput.json.
 """
