@@ -130,7 +130,7 @@ def main() -> None:
     rounds, model, images = (1, TINY, 200) if given.is_trial else (given.rounds, MODEL, 2000)
     found = {}
     with tempfile.TemporaryDirectory(prefix="scale-out-") as name:
-        for job in given.jobs or JOBS:
+        for job in [job for job in JOBS if job in given.jobs or not given.jobs]:
             if job == "map":
                 found[job] = maps(Path(name), rounds, 512 if given.is_trial else SIDE)
             else:
@@ -138,8 +138,9 @@ def main() -> None:
                 found[job] = trainings(Path(name) / job, rounds, batch, steps, model, images)
     place = Path(tempfile.gettempdir()) / "try_scale_out.json" if given.is_trial else RESULTS / "scale_out.json"
     former = read_json(place) if place.exists() and not given.is_trial else {}
-    kept = former if former.get("machine") == machine() else {}
-    results = {**kept, "machine": machine(), "cores": len(os.sched_getaffinity(0)), **found}
+    here = {"machine": machine(), "cores": len(os.sched_getaffinity(0))}
+    kept = former if all(former.get(name) == value for name, value in here.items()) else {}
+    results = {**kept, **here, **found}
     write_whole(place, results)
     print("It works; its times mean nothing." if given.is_trial else scale_text(results), f"Written: {place}", sep="\n")
     if not all(each["agree"] for each in found.values()):

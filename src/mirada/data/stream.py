@@ -19,6 +19,7 @@ from mirada.errors import MiradaError
 
 MEMORY_LIMIT = 2 << 30  # bytes: leaves room for the model and the browser on an 8 GB laptop
 STATISTICS_SAMPLE = 2000
+AHEAD = 4  # batches for each worker to read in advance: small images are asked for several batches at a time
 
 
 def open_images(
@@ -60,6 +61,7 @@ class StreamedImages:
             num_workers=workers,
             collate_fn=_stack,
             persistent_workers=workers > 0,
+            prefetch_factor=AHEAD if workers else None,
         )
 
     def __len__(self) -> int:

@@ -43,7 +43,7 @@ class MovingAverage:
 
     @torch.no_grad()
     def update(self, step: int) -> None:
-        """Follow the model after step 0, 1, …: averages of weights and of running statistics, copies of counters."""
+        """To be called after step 0, 1, …: averages of weights and of running statistics, copies of counters."""
         stride = 1 if step < FIRST_STEPS else STRIDE
         if (step + 1) % stride:
             return
