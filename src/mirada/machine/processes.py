@@ -9,7 +9,6 @@ import math
 import os
 import pickle
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 # A process that ended is noticed at once, as its connections close; this is for one that hangs, or a cable.
 PATIENCE = timedelta(minutes=10)
 SECONDS_BETWEEN_LOOKS = 0.1
-MOST_TRAVELLING = 1  # stacks; each is held whole by all
 SECONDS_AFTER_A_SIGNAL = 20.0  # torchrun kills what is left 30 s after its signal: time to say why
 
 Some = TypeVar("Some")
@@ -104,14 +102,14 @@ class Processes:
     def divided(self, work: Callable[[Tensor], Tensor], stacks: Iterable[Tensor]) -> Iterator[Tensor]:
         """work(stack) of each, of whose rows each process computes some; a result has the shape of its row.
 
-        Results travel while the next stack is worked on.
+        The results of one stack travel while the next is worked on.
         """
         if self.count == 1:
             yield from map(work, stacks)
             return
         import torch.distributed as dist
 
-        travelling: deque[tuple[Tensor, list]] = deque()
+        travelling: tuple[Tensor, list] | None = None
         with others_needed():
             for rows in stacks:
                 shares = rows.tensor_split(self.count)
@@ -119,11 +117,11 @@ class Processes:
                     shares[self.rank].copy_(work(shares[self.rank]))
                 sent = enumerate(shares)
                 works = [dist.broadcast(share, src=rank, async_op=True) for rank, share in sent if len(share)]
-                travelling.append((rows, works))
-                if len(travelling) > MOST_TRAVELLING:
-                    yield _arrived(*travelling.popleft())
-            while travelling:
-                yield _arrived(*travelling.popleft())
+                if travelling is not None:
+                    yield _arrived(*travelling)
+                travelling = rows, works
+            if travelling is not None:
+                yield _arrived(*travelling)
 
     def by_first(self, work: Callable[[], Some], is_asked_to_stop: Callable[[], bool] = bool) -> Some:
         """What the first process makes, however long it takes; meanwhile the others wait."""
