@@ -1,6 +1,6 @@
 """How fast text is written: against transformers and CTranslate2 with the same weights, and a search without memory.
 
-    python benchmarks/decoding.py           a few minutes, on an idle machine
+    python benchmarks/decoding.py           a quarter of an hour, on an idle machine
     python benchmarks/decoding.py --only translating
     python benchmarks/decoding.py --table   only print what there is
     python benchmarks/decoding.py --try     small models, two rounds, on any machine
@@ -8,8 +8,8 @@
 writing      A GPT of the size of GPT-2 small with random weights goes on from 32 tokens with 64 likeliest ones;
              `GPT2LMHeadModel.generate` with its cache has the same weights, and so has CTranslate2. Batch 1 and 8.
 translating  A Transformer of our size "small" as transformers' Marian has it, random weights, beam 4, four times 8
-             sentences of 16 tokens, one batch after the other, 32 tokens written. Opponents: the same search that reads
-             all it has written anew at every step, `MarianMTModel.generate` with and without its cache, and
+             sentences of 16 tokens, one batch after the other, 32 and 64 tokens written. Opponents: the same search that
+             reads all it has written anew at every step, `MarianMTModel.generate` with and without its cache, and
              CTranslate2, all with the same weights.
 
 Ours, prepared for decoding as `mirada generate` and `mirada translate` do it, and CTranslate2 run in float32 and int8.
@@ -66,7 +66,7 @@ MEASURED = {
     "batches": 4,
     "sentences": 8,
     "source": 16,
-    "target": 32,
+    "targets": [32, 64],
 }
 TRIED = {
     "rounds": 2,
@@ -77,7 +77,7 @@ TRIED = {
     "batches": 2,
     "sentences": 3,
     "source": 5,
-    "target": 7,
+    "targets": [7, 11],
 }
 Candidates = dict[str, Callable[[], list[list[int]]]]
 
@@ -127,14 +127,21 @@ def measure(sizes: dict, only: str = "") -> dict:
 def num_tokens_of(sizes: dict) -> dict[str, int]:
     """All that are written, by job."""
     writing_jobs = {f"writing, batch {batch}": batch * sizes["written"] for batch in BATCHES}
-    return {**writing_jobs, f"translating, beam {BEAM}": sizes["batches"] * sizes["sentences"] * sizes["target"]}
+    sentences = sizes["batches"] * sizes["sentences"]
+    return {
+        **writing_jobs,
+        **{f"translating to {length} tokens, beam {BEAM}": sentences * length for length in sizes["targets"]},
+    }
 
 
 def candidates_of(library: str, sizes: dict) -> Candidates:
     """Of all jobs, whose name each begins with; the weights are the same in every library."""
     quietly_import_transformers()
-    translators = {name: repeated(run, sizes["batches"]) for name, run in translating(sizes, library).items()}
-    of_jobs = [*(writing(sizes, batch, library) for batch in BATCHES), translators]
+    translators = [
+        {name: repeated(run, sizes["batches"]) for name, run in translating(sizes, length, library).items()}
+        for length in sizes["targets"]
+    ]
+    of_jobs = [*(writing(sizes, batch, library) for batch in BATCHES), *translators]
     return {
         job + name: run for job, own in zip(num_tokens_of(sizes), of_jobs, strict=True) for name, run in own.items()
     }
@@ -213,11 +220,11 @@ def writing(sizes: dict, batch: int, library: str) -> Candidates:
     return decoding_ctranslate2.writers(theirs, prompt, sizes["written"], end=num_tokens - 1)
 
 
-def translating(sizes: dict, library: str) -> Candidates:
+def translating(sizes: dict, length: int, library: str) -> Candidates:
     from transformers import MarianConfig, MarianMTModel
 
     torch.manual_seed(0)
-    shape, length = sizes["marian"], sizes["target"]
+    shape = sizes["marian"]
     pad = shape["tokens"] - 1
     sides = {
         f"{side}_{name}": value

@@ -118,8 +118,7 @@ def decoding_text(kept: dict) -> str:
         f"{kept['machine']['torch']}, wall time, {sizes['rounds']} rounds; medians and quartiles. Writing: "
         f"a GPT of the size of GPT-2 small goes on from {sizes['prompt']} tokens with {sizes['written']} "
         f"more. Translating: a Transformer of dim {sizes['marian']['dim']} and {sizes['marian']['depth']} layers, "
-        f"{sizes.get('batches', 1)} × {sizes['sentences']} sentences of {sizes['source']} tokens, {sizes['target']} "
-        "tokens each.\n\n" + markdown(rows)
+        f"{sizes['batches']} × {sizes['sentences']} sentences of {sizes['source']} tokens.\n\n" + markdown(rows)
     )
 
 

@@ -160,7 +160,8 @@ def _train_one(
         )
         steps = max(1, round(config.train.minutes * 60 / seconds))
         train = config.train.model_copy(update={"minutes": None, "steps": steps})
-        watcher.says(f"{config.train.minutes:.2g} minutes are {steps} steps of {seconds * 1e3:.0f} ms.")
+        taken = ", as long as the model was trained," if what == "baseline" else ""
+        watcher.says(f"{config.train.minutes:.2g} minutes{taken} are {steps} steps of {seconds * 1e3:.0f} ms.")
         config = config.model_copy(update={"train": train})
     if processes.is_first:
         write_text(folder.config, dump_config(config))

@@ -37,8 +37,9 @@ def chromium():
         yield launched
 
 
-@pytest.fixture(scope="session")
-def folder() -> Path:
+@pytest.fixture(scope="package")
+def folder(chromium) -> Path:
+    """Nothing is trained where there is no browser to look at it."""
     return runs_folder()
 
 

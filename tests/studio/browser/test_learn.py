@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-pytestmark = pytest.mark.xdist_group("studio")  # the runs that all look at are trained once
+# The runs that all look at are trained once.
+pytestmark = [pytest.mark.long, pytest.mark.xdist_group("studio")]
 
 
 def test_another_neighbourhood_is_another_mask_and_another_kernel(visit):
@@ -17,7 +18,6 @@ def test_another_neighbourhood_is_another_mask_and_another_kernel(visit):
     page.wait_for_load_state("networkidle")
 
 
-@pytest.mark.long
 def test_a_demo_computes_the_number_of_the_lecture(visit):
     page = visit("#/learn")
     page.get_by_text(re.compile("E33")).first.wait_for()

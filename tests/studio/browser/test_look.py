@@ -9,7 +9,8 @@ from PIL import Image
 
 import mirada
 
-pytestmark = pytest.mark.xdist_group("studio")  # the runs that all look at are trained once
+# The runs that all look at are trained once.
+pytestmark = [pytest.mark.long, pytest.mark.xdist_group("studio")]
 
 LAYER = 2  # of three, from 1
 AT = (3, 5)  # row and column of a patch, from 0
@@ -105,7 +106,6 @@ def test_a_head_is_chosen_by_the_slider_and_by_keys(visit, explained, photo):
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-8)
 
 
-@pytest.mark.long
 def test_a_link_shows_the_same_again(visit):
     place = "#/look/vit-photos?at=14.00%2C22.00&head=2&held=3&layer=1&way=column"
     page = visit(place)
@@ -124,7 +124,6 @@ def test_two_models_side_by_side_on_one_image(visit):
     assert page.get_by_text(re.compile("correlation|agree", re.IGNORECASE)).count() >= 1
 
 
-@pytest.mark.long
 def test_faithfulness_stands_beside_the_picture(visit, photo, explained):
     page = visit("#/look/vit-photos")
     choose_file(page, photo)
@@ -134,7 +133,6 @@ def test_faithfulness_stands_beside_the_picture(visit, photo, explained):
     assert f"{strip.deletion_auc:.3g}"[:4] in table and f"{strip.insertion_auc:.3g}"[:4] in table
 
 
-@pytest.mark.long
 def test_a_file_that_is_no_image_is_refused_in_a_sentence(visit, tmp_path):
     path = tmp_path / "page.png"
     path.write_bytes(b"GIF89a<script>alert(1)</script>")

@@ -8,7 +8,8 @@ from rasterio.warp import transform
 
 import mirada
 
-pytestmark = pytest.mark.xdist_group("studio")  # the runs that all look at are trained once
+# The runs that all look at are trained once.
+pytestmark = [pytest.mark.long, pytest.mark.xdist_group("studio")]
 
 
 def test_a_click_gives_the_value_of_the_map_and_what_the_model_looked_at(visit, folder):
@@ -32,7 +33,6 @@ def test_a_click_gives_the_value_of_the_map_and_what_the_model_looked_at(visit, 
     assert mirada.load(folder / "spatioformer-plots").data["chip_size"] == 3
 
 
-@pytest.mark.long
 def test_bands_and_typed_places(visit):
     page = visit("#/map/spatioformer-plots")
     page.get_by_role("button", name="applicability").click()

@@ -9,7 +9,8 @@ import pytest
 import mirada
 from tests.verbs.text.texts import NUMBERS
 
-pytestmark = pytest.mark.xdist_group("studio")  # the runs that all look at are trained once
+# The runs that all look at are trained once.
+pytestmark = [pytest.mark.long, pytest.mark.xdist_group("studio")]
 
 TEXT = "two six one"
 
@@ -53,7 +54,6 @@ def test_what_comes_next_is_chosen_step_by_step(visit):
     assert "written=" in page.evaluate("() => location.hash")
 
 
-@pytest.mark.long
 def test_attention_as_lines_between_tokens(visit):
     page = visit(f"#/read/bert-labels?text={TEXT.replace(' ', '+')}&view=graph")
     page.locator("svg line, svg path").first.wait_for()

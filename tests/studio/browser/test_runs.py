@@ -6,7 +6,8 @@ import pytest
 
 import mirada
 
-pytestmark = pytest.mark.xdist_group("studio")  # the runs that all look at are trained once
+# The runs that all look at are trained once.
+pytestmark = [pytest.mark.long, pytest.mark.xdist_group("studio")]
 
 
 def test_the_list_has_every_run_with_its_score(visit, folder):
@@ -29,7 +30,6 @@ def test_runs_are_compared_by_their_curves(visit):
     assert "vit-photos" in legend and "vit-photos-mean" in legend
 
 
-@pytest.mark.long
 def test_the_report_opens_in_a_frame_of_its_own(visit):
     page = visit("#/runs/vit-photos")
     page.get_by_role("button", name="Show the report here").click()
@@ -54,7 +54,6 @@ def test_a_training_is_started_stopped_and_resumed(visit, folder):
     assert (folder / name / "report.html").exists()
 
 
-@pytest.mark.long
 def test_a_mistake_in_the_form_is_told(visit):
     page = visit("#/runs?new=1", may_refuse=True)
     page.get_by_label(re.compile("^Data|Source", re.I)).first.fill("no/such/folder")
