@@ -189,6 +189,21 @@ def test_stream_equals_memory(class_folders, workers):
     assert_same(*evaluated)
 
 
+def test_an_evaluation_in_the_middle_of_a_streamed_epoch_changes_nothing(class_folders):
+    table, rows = open_source(class_folders), np.arange(12)
+    stream = open_images(table, SHAPE, workers=2, memory_limit=0)
+    normal = stream.normalisation(rows)
+    batches = batches_of(stream, rows, batch_size=1, normalisation=normal)
+    batches.group = 1  # as of images too large to be augmented together
+    seen = []
+    for number, batch in enumerate(batches):
+        seen.append(batch.rows.item())
+        if number in (3, 7):
+            assert len(list(evaluation_batches(stream, rows, batch_size=5, normalisation=normal))) == 3
+    assert sorted(seen) == rows.tolist() and (batches.epoch, batches.step) == (1, 0)
+    assert len(stream._resting) == 2  # and no more are ever started
+
+
 def test_broken_images_in_a_stream(class_folders):
     (class_folders / "cat" / "3.png").write_text("broken")
     (class_folders / "cat" / "4.png").unlink()
@@ -220,7 +235,7 @@ def test_training_goes_on_past_broken_images(class_folders):
 
 def test_stream_can_be_sent_to_another_process(class_folders):
     stream = StreamedImages(open_source(class_folders), SHAPE, workers=0)
-    again = pickle.loads(pickle.dumps(stream._loader.dataset))
+    again = pickle.loads(pickle.dumps(stream._new_loader().dataset))
     assert again[0][0] == 0
 
 

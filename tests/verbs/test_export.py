@@ -36,6 +36,16 @@ def test_export_does_not_overwrite_a_run(own_run):
     assert (own_run / "data.json").read_text() == before
 
 
+@pytest.mark.parametrize("to", ["safetensors", "onnx", "transformers"])
+def test_the_model_itself_is_not_written_over(to, own_run, tmp_path):
+    mirada.export(own_run, out=tmp_path / "model")
+    for source, out in ((own_run, own_run / "best"), (tmp_path / "model", tmp_path / "model")):
+        before = {file.name: file.read_bytes() for file in out.iterdir()}
+        with pytest.raises(MiradaError, match="holds the model that is exported; give another folder"):
+            mirada.export(source, to=to, out=out)
+        assert {file.name: file.read_bytes() for file in out.iterdir()} == before
+
+
 def test_unknown_format_is_refused(run, tmp_path):
     with pytest.raises(MiradaError, match="cannot export to 'pickle'"):
         mirada.export(run, to="pickle", out=tmp_path / "model")

@@ -53,16 +53,9 @@ class StreamedImages:
     ):
         self.table, self.shape, self.on_broken = table, shape, on_broken
         self._reasons: dict[int, str] = {}
-        self._sampler = _RowBatches()
-        workers = min(4, os.cpu_count() or 1) if workers is None else workers
-        self._loader = DataLoader(
-            _ImageFiles(table, shape, fit),
-            batch_sampler=self._sampler,
-            num_workers=workers,
-            collate_fn=_stack,
-            persistent_workers=workers > 0,
-            prefetch_factor=AHEAD if workers else None,
-        )
+        self._files = _ImageFiles(table, shape, fit)
+        self._workers = min(4, os.cpu_count() or 1) if workers is None else workers
+        self._resting: list[DataLoader] = []  # their workers stay alive
 
     def __len__(self) -> int:
         return len(self.table)
@@ -74,12 +67,28 @@ class StreamedImages:
 
     def fetch(self, row_batches: Sequence[torch.Tensor]) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
         """(uint8 images, rows) for each batch of rows, in order; rows of broken images are missing from both."""
-        self._sampler.batches = [rows.tolist() for rows in row_batches]
-        for images, rows, reasons in self._loader:
-            self._reasons.update(reasons)
-            if reasons and self.on_broken == "error":
-                raise MiradaError(next(iter(reasons.values())))
-            yield images, rows
+        # An evaluation comes in the middle of an epoch: each has its own loader, as a loader makes one pass at a time.
+        loader = self._resting.pop() if self._resting else self._new_loader()
+        assert isinstance(loader.batch_sampler, _RowBatches)
+        loader.batch_sampler.batches = [rows.tolist() for rows in row_batches]
+        try:
+            for images, rows, reasons in loader:
+                self._reasons.update(reasons)
+                if reasons and self.on_broken == "error":
+                    raise MiradaError(next(iter(reasons.values())))
+                yield images, rows
+        finally:
+            self._resting.append(loader)
+
+    def _new_loader(self) -> DataLoader:
+        return DataLoader(
+            self._files,
+            batch_sampler=_RowBatches(),
+            num_workers=self._workers,
+            collate_fn=_stack,
+            persistent_workers=self._workers > 0,
+            prefetch_factor=AHEAD if self._workers else None,
+        )
 
     def normalisation(self, rows: np.ndarray) -> Normalisation:
         """Statistics of up to 2,000 evenly spaced (training) rows: the error is far below what training notices."""

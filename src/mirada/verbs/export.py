@@ -54,6 +54,8 @@ def export(
     folder = trained.folder.path / own if out is None else Path(out)
     if (folder / "config.yaml").exists():
         raise MiradaError(f"{folder}: is the folder of a run; give another folder for the exported files.")
+    if folder.resolve() in (trained.folder.path.resolve(), model_folder(trained.folder).resolve()):
+        raise MiradaError(f"{folder}: holds the model that is exported; give another folder for the exported files.")
     about = described(trained)
     if to == "onnx":
         return write_onnx(trained, about, folder, precision)

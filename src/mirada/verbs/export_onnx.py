@@ -35,6 +35,7 @@ def write_onnx(trained: Trained, described: dict, folder: Path, precision: str =
     if why := BY_SAFETENSORS.get(trained.data.get("inputs", "")):
         raise MiradaError(f"{trained.folder.path}: {why}; use --to safetensors.")
     require_onnx()
+    built = read_json(model_folder(trained.folder) / "model.json")
     with tempfile.TemporaryDirectory() as scratch:
         made = Path(scratch) / MODEL
         make_onnx(trained, described, made)
@@ -50,7 +51,6 @@ def write_onnx(trained: Trained, described: dict, folder: Path, precision: str =
     for former in ("data.json", "model.safetensors", "model.json"):
         (folder / former).unlink(missing_ok=True)
     write_atomically(folder / MODEL, lambda partial: partial.write_bytes(content))
-    built = read_json(model_folder(trained.folder) / "model.json")
     model = {key: built[key] for key in ("system", "size", "num_parameters")}
     write_json(folder / "data.json", {**described, "model": model, "onnx": measured})
     return [folder / MODEL, folder / "data.json"]

@@ -1,4 +1,4 @@
-"""The best model of a run as a checkpoint of transformers: config.json, model.safetensors, preprocessor_config.json."""
+"""The best model of a run as a checkpoint of transformers: config.json, model.safetensors, and how inputs are made."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from mirada.systems.registry import all_arguments
 from mirada.train.checkpoint import save_tensors
 from mirada.train.files import read_json, write_json
 from mirada.verbs.load import Trained, model_folder
+from mirada.verbs.text.trained import TrainedText
 from mirada.weights import layout_for
 
 PROBLEMS = {
@@ -22,7 +23,7 @@ PROBLEMS = {
 BICUBIC = 3  # as Pillow numbers it
 
 
-def write_transformers(trained: Trained, described: dict, folder: Path) -> list[Path]:
+def write_transformers(trained: Trained, _: dict, folder: Path) -> list[Path]:
     if (folder / "model.json").exists():
         raise MiradaError(f"{folder}: holds an exported model of Mirada; give another folder.")
     model = read_json(model_folder(trained.folder) / "model.json")
@@ -32,26 +33,33 @@ def write_transformers(trained: Trained, described: dict, folder: Path) -> list[
         layout = layout_for(model["system"], "transformers")
         if layout.config is None:
             raise MiradaError(f"system {model['system']!r} cannot be described to transformers")
-        config = layout.config(arguments) | ({} if trained.data["task"] == "pixels" else labels(trained.data))
+        config = layout.config(arguments) | {"dtype": "float32"} | labels(trained.data)
         tensors = layout.to_theirs(trained.model.state_dict(), arguments)
     except MiradaError as error:
         raise MiradaError(f"{trained.folder.path}: {str(error).removesuffix('.')}.") from error
     palette = tensors.pop("palette", None)
-    names = ("config.json", "model.safetensors", "preprocessor_config.json")
-    write_json(folder / names[0], config)
-    save_tensors(folder / names[1], tensors)
-    described = processor(trained.data) if palette is None else pixel_processor(trained, palette)
-    write_json(folder / names[2], described)
-    return [folder / name for name in names]
+    described = {"config.json": config}
+    if isinstance(trained, TrainedText):
+        described["config.json"] = config | {"eos_token_id": trained.tokeniser.end}
+        described |= trained.tokeniser.hugging_face_files(is_framed=trained.does != "generate")
+    else:
+        known = processor(trained.data) if palette is None else pixel_processor(trained, palette)
+        described["preprocessor_config.json"] = known
+    for name, content in described.items():
+        write_json(folder / name, content)
+    save_tensors(folder / "model.safetensors", tensors)
+    return [folder / name for name in (*described, "model.safetensors")]
 
 
 def labels(data: dict) -> dict[str, Any]:
+    """What the outputs are called; pixels and words that are written or filled in have the names of their inputs."""
+    if data["task"] not in PROBLEMS:
+        return {}
     names = data["target_names"] if data["task"] == "regression" else data["class_names"]
     return {
         "id2label": {str(number): name for number, name in enumerate(names)},
         "label2id": {name: number for number, name in enumerate(names)},
         "problem_type": PROBLEMS[data["task"]],
-        "dtype": "float32",
     }
 
 

@@ -1,4 +1,4 @@
-"""Tokenisers of Hugging Face, from local files.
+"""Tokenisers of Hugging Face, from local files and for them.
 
 tokenizer.json               any that the `tokenizers` library writes
 vocab.txt                    BERT's word pieces; tokenizer_config.json says whether in lower case
@@ -11,7 +11,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
 from mirada.data.text.tokeniser_files import open_pipeline, read_json, read_text, refusing, require_numbered
 from mirada.errors import MiradaError
@@ -123,3 +123,16 @@ def _kind(pipeline: Tokenizer) -> str:
     parts = json.loads(pipeline.to_str())
     is_of_bytes = '"ByteLevel"' in json.dumps([parts["pre_tokenizer"], parts["decoder"]])
     return "byte" if kind == "bpe" and is_of_bytes else kind
+
+
+def hugging_face_files(pipeline: Tokenizer, special: dict[str, int], *, is_framed: bool) -> dict[str, dict[str, Any]]:
+    """What AutoTokenizer reads, by name of the file; is_framed: it puts a text between start and end, as BERT wants."""
+    copied = Tokenizer.from_str(pipeline.to_str())
+    names = {role: pipeline.id_to_token(number) for role, number in special.items()}
+    if is_framed:
+        marks = {role: (names[role], special[role]) for role in ("start", "end")}
+        frame = [f"{marks['start'][0]}:0", "$A:0", f"{marks['end'][0]}:0"]
+        copied.post_processor = processors.TemplateProcessing(single=frame, special_tokens=list(marks.values()))
+    called = {key: names[role] for role, (keys, _) in ROLES.items() if role in names for key in keys}
+    options = {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False, **called}
+    return {"tokenizer.json": json.loads(copied.to_str()), "tokenizer_config.json": options}

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from mirada.data.text.blanks import encode_blanks
 from mirada.data.text.encoding import sound
-from mirada.data.text.hugging_face_tokeniser import read_hugging_face
+from mirada.data.text.hugging_face_tokeniser import hugging_face_files, read_hugging_face
 from mirada.data.text.token_words import Style, TokenWords
 from mirada.data.text.tokeniser_files import read_saved, saved_text
 from mirada.data.text.tokeniser_kinds import SPECIAL, Kind, train
@@ -83,6 +83,10 @@ class Tokeniser:
     def to_text(self) -> str:
         """What `save` writes, for whoever writes it otherwise, such as whole or not at all."""
         return saved_text(self._pipeline, self.kind, self.special)
+
+    def hugging_face_files(self, *, is_framed: bool) -> dict[str, dict]:
+        """What transformers' AutoTokenizer reads, by name of the file; is_framed: between start and end, as BERT."""
+        return hugging_face_files(self._pipeline, self.special, is_framed=is_framed)
 
     def encode(self, text: str) -> list[int]:
         return self._pipeline.encode(sound(text), add_special_tokens=False).ids
