@@ -8,8 +8,8 @@
 writing      A GPT of the size of GPT-2 small with random weights goes on from 32 tokens with 64 likeliest ones;
              `GPT2LMHeadModel.generate` with its cache has the same weights, and so has CTranslate2. Batch 1 and 8.
 translating  A Transformer of our size "small" as transformers' Marian has it, random weights, beam 4, four times 8
-             sentences of 16 tokens, one batch after the other, 32 and 64 tokens written. Opponents: the same search that
-             reads all it has written anew at every step, `MarianMTModel.generate` with and without its cache, and
+             sentences of 16 tokens, one batch after the other, 32 and 64 tokens written. Opponents: the same search
+             that reads all it has written anew at every step, `MarianMTModel.generate` with and without its cache, and
              CTranslate2, all with the same weights.
 
 Ours, prepared for decoding as `mirada generate` and `mirada translate` do it, and CTranslate2 run in float32 and int8.

@@ -52,7 +52,6 @@ from mirada.data import TrainBatches
 from mirada.tasks.image import Task
 from mirada.train.budget import seconds_per_step
 from mirada.train.folder import RunFolder
-from mirada.train.optimiser import OptimiserName
 from mirada.verbs.prepare import open_table, prepare
 from mirada.verbs.train import resume, train
 
@@ -188,7 +187,10 @@ def run_job(key: dict) -> None:
     make_known()
     seconds, steps = calibrated()[steps_key(key)]["seconds_per_step"], num_steps(key)
     name = f"{dataset} {contender} {key['minutes']:g} min, seed {key['seed']}"
-    watcher, folder = Lines(name), RunFolder(RUNS / "small_data" / f"{name.replace(',', '')}, {key['settings']}")
+    watcher, folder = (
+        Lines(name),
+        RunFolder(RUNS / "small_data" / f"{name.replace(',', '')}, {key['settings']}, {steps}"),
+    )
     if folder.config.exists():
         run = resume(folder.path, watcher=watcher)
     else:
@@ -224,9 +226,8 @@ def time_steps(dataset: str, contenders: list[str]) -> None:
     times: dict[str, list[float]] = {contender: [] for contender in contenders}
     stages = {contender: ready(source_of(dataset), dataset, contender) for contender in contenders}
     for _ in range(CALIBRATION_ROUNDS):
-        for contender, (model, task, batches, optimiser) in stages.items():
-            seconds = seconds_per_step(model, task, batches, torch.device("cpu"), optimiser=optimiser)
-            times[contender].append(seconds)
+        for contender, (model, task, batches, how) in stages.items():
+            times[contender].append(seconds_per_step(model, task, batches, torch.device("cpu"), **how))
     for contender, found in times.items():
         entry = {"seconds_per_step": min(found), "rounds": [round(seconds, 5) for seconds in found]}
         entry |= {"threads": torch.get_num_threads(), "busy_before": round(busy, 3), "machine": machine()}
@@ -239,13 +240,18 @@ def config_of(dataset: str, contender: str, source: Path | str = "") -> Config:
     return resolve(read_preset(DATASETS[dataset]["preset"]), given)
 
 
-def ready(source: Path, dataset: str, contender: str) -> tuple[nn.Module, Task, TrainBatches, OptimiserName]:
-    """Model, loss, batches and optimiser as the training would have them."""
+def ready(source: Path, dataset: str, contender: str) -> tuple[nn.Module, Task, TrainBatches, dict]:
+    """Model, loss, batches, and how a step is made, as the training would have them."""
     make_known()
     config = config_of(dataset, contender, source)
     prepared = prepare(config.data, open_table(config.data))
     model = systems.create(config.system.name, config.system.size, **config.system.arguments, **prepared.arguments())
-    return model, prepared.task(config), prepared.training(config), config.train.optimiser
+    return (
+        model,
+        prepared.task(config),
+        prepared.training(config),
+        config.train.model_dump(include={"optimiser", "clip"}),
+    )
 
 
 def source_of(dataset: str) -> Path:

@@ -23,6 +23,11 @@ SETTINGS = {
     "two length flags": (["--epochs", "3", "--minutes", "2"], "epochs and minutes are given"),
     "negative length flag": (["--epochs", "-1"], "'train.epochs' is -1"),
     "no setting": (["epochs"], "'epochs' is not a setting"),
+    "nothing is forgotten": (["train.betas=[0.9,1.0]"], "'train.betas.1' is 1.0"),
+    "float16 without a GPU": (
+        ["train.precision=float16", "train.device=cpu"],
+        "does not work on the device cpu",
+    ),
     "setting that is no YAML": (["train.betas=[1,"], "not valid YAML"),
     "unknown preset": (["--preset", "small-dta"], "did you mean 'small-data'"),
     "missing file": (["--config", "nowhere.yaml"], "nowhere.yaml: cannot be read"),

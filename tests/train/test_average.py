@@ -132,6 +132,20 @@ def test_a_state_saved_before_means_were_told_is_loaded(tmp_path):
     assert not trained(folder, near(-2.0)).best_is_mean
 
 
+def test_an_average_moves_from_one_evaluation_to_the_next(tmp_path):
+    """After its first steps it follows once in four, but never less often than it is looked at."""
+    found = []
+
+    def evaluate(model):
+        found.append(model.value.item())
+        return {"score": 0.0, "loss": 1.0}
+
+    plain = {"optimiser": "sgd", "learning_rate": 0.1, "betas": (0.0, 0.0), "schedule": "constant"}
+    recipe = Recipe(steps=111, evaluate_every=3, average=0.9, weight_decay=0.0, **plain)
+    fit(Weight(), TASK, Numbers(), evaluate, recipe, folder_in(tmp_path), objective=objective, stop=StopRequest())
+    assert len(found) == len(set(found)) == 37
+
+
 @pytest.mark.parametrize("choose_by", ["metric", "loss"])
 def test_what_is_not_a_number_is_never_the_best(tmp_path, choose_by):
     folder, values = folder_in(tmp_path), iter([math.nan, 0.5, math.nan, 0.4, math.nan])

@@ -50,13 +50,34 @@ def test_the_position_is_left_alone():
     assert (batches.epoch, batches.step) == (3, 5)
 
 
+class Classes:
+    def loss(self, outputs, targets):
+        return nn.functional.cross_entropy(outputs, targets)
+
+
+def test_steps_are_timed_as_they_will_be(monkeypatch):
+    """Whole groups of batches, in the precision of the training, with its limit of the gradient."""
+    monkeypatch.setattr(budget, "SECONDS", 0.0)
+    monkeypatch.setattr(budget, "MIN_STEPS", 1)
+    batches, counts, seen = Uneven(), [], []
+    batches.group = 3
+    monkeypatch.setattr(budget, "first_batches", lambda b, count: counts.append(count) or first_batches(b, count))
+    monkeypatch.setattr(nn.utils, "clip_grad_norm_", lambda parameters, largest: seen.append(largest))
+    model = nn.Linear(3, 2)
+
+    def objective(model, inputs, targets):
+        outputs = model(inputs)
+        seen.append(outputs.dtype)
+        return Classes().loss(outputs.float(), targets)
+
+    how = {"objective": objective, "clip": 0.5, "autocast": lambda: torch.autocast("cpu", torch.bfloat16)}
+    seconds_per_step(model, Classes(), batches, torch.device("cpu"), **how)
+    assert counts[:2] == [1, 2] and set(counts[2:]) == {3}
+    assert set(seen) == {torch.bfloat16, 0.5}
+
+
 def test_slow_and_fast_batches_count_alike(monkeypatch):
     monkeypatch.setattr(budget, "SECONDS", 0.0)
-
-    class Classes:
-        def loss(self, outputs, targets):
-            return nn.functional.cross_entropy(outputs, targets)
-
     batches = Uneven(0.05)
     found = seconds_per_step(nn.Linear(3, 2), Classes(), batches, torch.device("cpu"), accumulate=2)
     assert 0.05 <= found < 0.5  # half of the batches take 0.05, and two make a step

@@ -96,7 +96,8 @@ def test_which_weights_are_matrices():
     assert sorted(map(id, every)) == sorted(map(id, model.parameters()))
 
     words, depthwise, grey = TokenEmbedding(7, 5), nn.Conv2d(5, 5, 3, groups=5), nn.Conv2d(1, 5, 3)
-    parts = nn.ModuleDict({"words": words, "depthwise": depthwise, "grey": grey, "class_head": nn.Linear(3, 5)})
+    outputs = {"class_head": nn.Linear(3, 5), "head": nn.Sequential(nn.Linear(3, 5)), "own_output": nn.Linear(3, 7)}
+    parts = nn.ModuleDict({"words": words, "depthwise": depthwise, "grey": grey, **outputs})
     assert matrices(parts) == {id(grey.weight)}
 
 

@@ -85,6 +85,16 @@ def test_matrices_moved_by_muon_resume_as_exactly(tmp_path):
     assert outcome(resume(tmp_path / "run")) == outcome(whole)
 
 
+def test_the_state_of_another_optimiser_is_refused(tmp_path):
+    stop = StopRequest()
+    with pytest.raises(Stopped):
+        train("digits", settings=SETTINGS, out=tmp_path / "run", watcher=StopAt(2, stop), stop=stop)
+    config = tmp_path / "run" / "config.yaml"
+    config.write_text(config.read_text().replace("optimiser: adamw", "optimiser: muon"))
+    with pytest.raises(MiradaError, match=r"was saved by train\.optimiser=adamw, and config\.yaml says muon"):
+        resume(tmp_path / "run")
+
+
 def test_resuming_a_finished_run_changes_nothing(untouched):
     before = outcome(untouched)
     assert outcome(resume(untouched.path)) == before

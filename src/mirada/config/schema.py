@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 Share = Annotated[float, Field(ge=0, le=1)]
+Decay = Annotated[float, Field(ge=0, lt=1)]  # what is kept of a moving average at a step
 Positive = Annotated[int, Field(ge=1)]
 
 
@@ -141,7 +142,7 @@ class TrainConfig(Section):
     )
     learning_rate: Annotated[float, Field(gt=0)] = Field(1e-3, description="the highest rate")
     weight_decay: Annotated[float, Field(ge=0)] = Field(0.05)
-    betas: tuple[Share, Share] = Field(
+    betas: tuple[Decay, Decay] = Field(
         (0.9, 0.999), description="Adam's; SGD takes the first as momentum, Muon's own is 0.95"
     )
     schedule: Literal["cosine", "linear", "constant", "noam", "poly"] = Field("cosine")
@@ -150,7 +151,7 @@ class TrainConfig(Section):
     dice_weight: Share = Field(0.5, description="share of the Dice loss of masks; cross-entropy has the rest")
     class_weights: bool = Field(False, description="rare classes weigh more in the loss")
     balanced: bool = Field(False, description="rare classes are drawn more often")
-    average: Annotated[float, Field(ge=0, lt=1)] = Field(0.99, description="moving average of the weights; 0: none")
+    average: Decay = Field(0.99, description="moving average of the weights; 0: none")
     average_last: Annotated[int, Field(ge=0)] = Field(
         0, description="the mean of so many of the last evaluated weights is tried at the end; 0: none"
     )

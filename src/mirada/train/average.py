@@ -1,7 +1,7 @@
 """Averages of weights.
 
 MovingAverage   w̄ ← w̄ + (1 − β_t)(w − w̄),   β_t = min(β, (1 + t)/(10 + t)): evaluated and kept instead of the weights;
-                after the first hundred steps once in four, with β_t⁴
+                after the first hundred steps once in four, with β_t⁴, or as often as it is evaluated
 LastMean        (w_1 + … + w_n)/n of the last n evaluated weights (Vaswani 2017, section 6.1), tried when training ends
 """
 
@@ -21,8 +21,9 @@ STRIDE = 4
 class MovingAverage:
     """A copy of the model that follows it. With β = 0 it is the model itself."""
 
-    def __init__(self, model: nn.Module, decay: float) -> None:
-        self.decay = decay
+    def __init__(self, model: nn.Module, decay: float, stride: int = STRIDE) -> None:
+        """stride: steps at a time, later on."""
+        self.decay, self.stride = decay, stride
         self.module = copy.deepcopy(model).eval().requires_grad_(False)
         self.follow(model)
 
@@ -44,7 +45,7 @@ class MovingAverage:
     @torch.no_grad()
     def update(self, step: int) -> None:
         """To be called after step 0, 1, …: averages of weights and of running statistics, copies of counters."""
-        stride = 1 if step < FIRST_STEPS else STRIDE
+        stride = 1 if step < FIRST_STEPS else self.stride
         if (step + 1) % stride:
             return
         decay = min(self.decay, (1 + step) / (10 + step)) ** stride

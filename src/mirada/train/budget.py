@@ -10,7 +10,8 @@ import copy
 import itertools
 import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 
 import torch
 from torch import nn
@@ -36,17 +37,28 @@ def seconds_per_step(
     accumulate: int = 1,
     objective: Objective | None = None,
     optimiser: OptimiserName = "adamw",
+    fused: bool = True,
+    clip: float = 0.0,
+    autocast: Callable[[], AbstractContextManager] = nullcontext,
 ) -> float:
-    """Time of a training step, data included; neither the model nor the position in the data is touched."""
+    """Time of a training step, data included, as it will be: neither the model nor the position in the data is touched.
+
+    autocast: in which the loss is computed, as where products are bfloat16.
+    """
     objective = objective or supervised(task)
     probe = copy.deepcopy(model).to(device).train()
-    update = make_optimiser(optimiser, probe, learning_rate=1e-6, weight_decay=0.0, betas=(0.9, 0.999))
+    rest = {"learning_rate": 1e-6, "weight_decay": 0.0, "betas": (0.9, 0.999)}
+    update = make_optimiser(optimiser, probe, fused=fused, **rest)  # type: ignore[arg-type]
 
     def timed(count: int) -> list[float]:
         taken, stream = [], first_batches(batches, count)
         begin = time.monotonic()
         for batch in stream:
-            objective(probe, batch.inputs.to(device), batch.targets.to(device)).backward()
+            with autocast():
+                loss = objective(probe, batch.inputs.to(device), batch.targets.to(device))
+            loss.backward()
+            if clip:
+                nn.utils.clip_grad_norm_(probe.parameters(), clip)
             update.step()
             update.zero_grad(set_to_none=True)
             taken.append(time.monotonic() - begin)
@@ -54,8 +66,10 @@ def seconds_per_step(
         return taken
 
     timed(1)  # memory and kernels are prepared
-    slowest = timed(1)[0]
-    count = min(MAX_STEPS, max(MIN_STEPS, round(SECONDS / 2 / slowest)), len(batches))
+    typical = timed(2)[-1]  # the first of a group pays for the images of all
+    count = min(MAX_STEPS, max(MIN_STEPS, round(SECONDS / 2 / typical)))
+    group = getattr(batches, "group", 1)  # small images are prepared several batches at a time: whole groups are timed
+    count = min(-(-count // group) * group, len(batches))
     rounds: list[list[float]] = []
     started = time.monotonic()
     while not is_enough(rounds, time.monotonic() - started):

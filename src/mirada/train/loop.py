@@ -24,7 +24,7 @@ from mirada.machine.memory import kept_for_reuse
 from mirada.machine.processes import others_needed, together
 from mirada.tasks.image import Task
 from mirada.tasks.objective import Objective, supervised
-from mirada.train.average import LastMean, MovingAverage
+from mirada.train.average import STRIDE, LastMean, MovingAverage
 from mirada.train.checkpoint import load_header, load_optimiser, load_tensors, optimiser_tensors, save_tensors
 from mirada.train.files import remove_partials
 from mirada.train.folder import RunFolder
@@ -94,6 +94,7 @@ class State:
     best_is_mean: bool = False  # the weights kept are the mean of the last evaluated ones
     stale: int = 0  # evaluations since the best one
     is_finished: bool = False
+    optimiser: str = ""  # whose state is saved beside
 
 
 class Training:
@@ -123,12 +124,14 @@ class Training:
             self.model, self.optimiser = accelerator.prepare(model, optimiser)
         self.plain: nn.Module = accelerator.unwrap_model(self.model)
         copied = self.evaluated if self.is_sharded else self.plain
-        self.average = MovingAverage(copied, recipe.average) if recipe.average else None
+        # An average that has not moved since the last evaluation would look like one that does not improve.
+        stride = min(STRIDE, recipe.evaluate_every)
+        self.average = MovingAverage(copied, recipe.average, stride) if recipe.average else None
         if self.is_sharded and self.average is not None:
             shard(self.average.module)
             self.average.follow(model)
         self.last = LastMean(recipe.average_last)
-        self.state = State()
+        self.state = State(optimiser=recipe.optimiser)
         self.rows: list[dict] = []
 
     @property
@@ -144,6 +147,12 @@ class Training:
         if not self.folder.state.exists():
             return
         tensors, header = load_tensors(self.folder.state), load_header(self.folder.state)
+        saved_by, now = header.get("optimiser"), self.recipe.optimiser
+        if saved_by and saved_by != now:
+            raise MiradaError(
+                f"{self.folder.state}: was saved by train.optimiser={saved_by}, and config.yaml says {now}; set it "
+                "back, or train another run."
+            )
         parts: dict[str, dict[str, Tensor]] = {"model": {}, "average": {}, "optimiser": {}, "last": {}}
         for name, tensor in tensors.items():
             part, rest = name.split(".", 1)
@@ -158,7 +167,7 @@ class Training:
             ) from error
         load_optimiser(self.optimiser, place_optimiser(self.optimiser, parts["optimiser"]))
         self.last.load(parts["last"])
-        self.state = State(**header)
+        self.state = State(**{**header, "optimiser": now})
         self.rows = [row for row in self.folder.read_metrics() if int(row["step"]) <= self.state.step]
         log.info("continuing after step %d of %d", self.state.step, self.recipe.steps)
 

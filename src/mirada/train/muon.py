@@ -30,7 +30,7 @@ QUINTICS = (
 TINY = 1e-7
 MOST_TOGETHER = 2**20  # numbers of matrices that are computed at once
 LONG = 1.5  # times the shorter side: from there on the iteration without X has fewer products
-OUTPUTS = ("head", "to_colour")
+OUTPUTS = ("head", "to_colour", "own_output")  # what they, or modules that they are part of, are called
 
 
 class Muon(torch.optim.AdamW):
@@ -142,5 +142,5 @@ def matrices(model: nn.Module) -> set[int]:
         for name, part in model.named_modules()
         if isinstance(part, nn.Linear | nn.Conv1d | nn.Conv2d | nn.Conv3d)
         and getattr(part, "groups", 1) == 1
-        and not name.endswith(OUTPUTS)
+        and not any(word.endswith(OUTPUTS) for word in name.split("."))
     }

@@ -58,7 +58,7 @@ def make_optimiser(
     """processes: those that step together, always all of them."""
     groups = parameter_groups(model, weight_decay)
     if name == "sgd":
-        return torch.optim.SGD(groups, lr=learning_rate, momentum=betas[0], nesterov=True)
+        return torch.optim.SGD(groups, lr=learning_rate, momentum=betas[0], nesterov=betas[0] > 0)
     if name == "muon":
         divided = _with_matrices(groups, model)
         return Muon(divided, lr=learning_rate, betas=betas, fused=fused, foreach=not fused, processes=processes)

@@ -108,6 +108,8 @@ def _seconds_per_step(config: Config, prepared: AnyPrepared) -> float:
         accumulate=config.train.accumulate,
         objective=objective,
         optimiser=config.train.optimiser,
+        fused=config.train.fused,
+        clip=config.train.clip,
     )
 
 

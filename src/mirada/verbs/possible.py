@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import torch
+
 from mirada import systems
-from mirada.config.schema import BaselineConfig, Config, SystemConfig
+from mirada.config.schema import BaselineConfig, Config, SystemConfig, TrainConfig
 from mirada.errors import MiradaError
 from mirada.machine.processes import started
 from mirada.systems.outline import outline
@@ -49,7 +51,7 @@ def require_shareable(config: Config, prepared: AnyPrepared) -> None:
 
 def require_possible(config: Config, prepared: AnyPrepared) -> None:
     """The device, the model, the baseline and the tracker of this configuration exist and suit this data."""
-    device_named(config.train.device)
+    _require_float16(device_named(config.train.device), config.train)
     if config.track.mlflow:
         require_mlflow()
     parts: dict[str, SystemConfig | BaselineConfig] = {"system": config.system}
@@ -69,3 +71,11 @@ def require_possible(config: Config, prepared: AnyPrepared) -> None:
         except (TypeError, ValueError, ZeroDivisionError, RuntimeError) as error:  # such as dim: "wide"
             reason = " ".join(str(error).split())
             raise MiradaError(f"{key}.arguments {part.arguments}: {part.name} cannot be built ({reason}).") from error
+
+
+def _require_float16(device: torch.device, train: TrainConfig) -> None:
+    """Its gradients must be scaled, which a GPU does, where they are whole."""
+    if train.precision != "float16" or (device.type == "cuda" and train.sharding == "none"):
+        return
+    where = "with train.sharding=full" if device.type == "cuda" else f"on the device {device.type}"
+    raise MiradaError(f"train.precision=float16 does not work {where}; use bfloat16, float32 or auto.")

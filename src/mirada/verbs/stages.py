@@ -152,10 +152,15 @@ def _train_one(
         batches = SharedBatches(batches, processes, measure_of(task))
     if config.train.minutes is not None:
         # All measure at the same time, as they will train, and go by the first one.
-        accumulate, optimiser = config.train.accumulate, config.train.optimiser
         seconds = processes.as_first(
             seconds_per_step(
-                model, task, batches, device, accumulate=accumulate, objective=objective, optimiser=optimiser
+                *(model, task, batches, device),
+                accumulate=config.train.accumulate,
+                objective=objective,
+                optimiser=config.train.optimiser,
+                fused=config.train.fused,
+                clip=config.train.clip,
+                autocast=accelerator.autocast,
             )
         )
         steps = max(1, round(config.train.minutes * 60 / seconds))
