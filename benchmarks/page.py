@@ -36,6 +36,11 @@ PRESETS = ROOT / "src" / "mirada" / "config" / "presets"
 # Around the pictures in docs/train.md.
 BEGIN, END = "<!-- pictures of benchmarks/page.py -->", "<!-- end of pictures -->"
 MASKED = "SDPA, same mask"
+INTRODUCTION = (
+    "Made by `python benchmarks/page.py` from the files in `benchmarks/results/`. The data of the benchmarks is public "
+    "(CIFAR-10, Fashion-MNIST, Oxford-IIIT Pet, DSB 2018 nuclei, Tatoeba, Tiny Shakespeare, Cora and others) and lies "
+    "in the folder that `MIRADA_TEST_DATA` names; a benchmark whose file is missing says which one it looked for.\n"
+)
 
 
 def table(head: list[str], rows: list[list[str]]) -> str:
@@ -49,7 +54,7 @@ def faster(ratio: list[float]) -> str:
 
 
 def page() -> str:
-    parts = ["# Measurements\n", "Made by `python benchmarks/page.py` from the files in `benchmarks/results/`.\n"]
+    parts = ["# Measurements\n", INTRODUCTION]
     training = (
         *(small_data_section, time_to_accuracy_section, systems_section, transfer_section),
         *(masks_section, mask_tiles_section, text_section, maps_section),

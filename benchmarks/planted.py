@@ -56,7 +56,8 @@ OF_PLANTED = (
 )
 OF_PETS = (
     *("data.image_size=[64,64]", "data.fit=squash", "system.arguments.patch_size=8", "baseline.name=none"),
-    "train.evaluations=10",
+    # As the preset was before Muon: the rate, too, is AdamW's.
+    *("train.evaluations=10", "train.optimiser=adamw", "train.learning_rate=4e-3"),
 )
 PRESET = "small-data"
 

@@ -153,6 +153,7 @@ class Study:
             "seconds_on_one_thread": result["seconds_training"],
             "num_parameters": result["num_parameters"],
             "samples_seen": result["samples_seen"],
+            "learning_rate": load_config(run.config).train.learning_rate,
             **self.judge(run),
         }
         append_line(self.results_file, {**key, **facts})

@@ -26,7 +26,7 @@ from benchmarks.translation_table import ordering, rows_of
 from mirada.train.folder import RunFolder
 
 PARTS = {"train": 300, "dev": 20, "test": 20}  # sentences to try things out on
-RECURRENT = ("system.name=seq2seq", "system.size=small")
+RECURRENT = ("system.name=seq2seq", "system.size=small", "train.learning_rate=4e-3")
 SYSTEMS = {
     "attention": RECURRENT,  # additive, from the state before the step: the card's default
     "no attention": (*RECURRENT, "system.arguments.score=none"),

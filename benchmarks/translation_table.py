@@ -11,6 +11,7 @@ TITLES = {
     "transformer": "Transformer",
 }
 METRICS = {"bleu": "BLEU", "chrf": "chrF"}
+UNSAID = {"transformer": 4e-3, "attention": 1e-3, "no attention": 1e-3}  # rates of results that do not tell theirs
 
 
 def by_contender(jobs: list[dict]) -> dict[str, list[dict]]:
@@ -30,7 +31,11 @@ def rows_of(jobs: list[dict]) -> list[dict[str, str]]:
     rows = []
     for name, own in by_contender(jobs).items():
         row = {"system": TITLES[name], "parameters": f"{own[0]['num_parameters']:,}"}
-        row |= {"steps": f"{own[0]['steps']:,}", "epochs": f"{own[0]['epochs']:.1f}"}
+        row |= {
+            "rate": f"{own[0].get('learning_rate', UNSAID[name]):g}",
+            "steps": f"{own[0]['steps']:,}",
+            "epochs": f"{own[0]['epochs']:.1f}",
+        }
         for metric, title in METRICS.items():
             seeds = (f"{job[metric]:.1f} ({job[metric + '_low']:.1f}–{job[metric + '_high']:.1f})" for job in own)
             row |= {title: f"{mean(own, metric):.1f}", f"{title} by seed": ", ".join(seeds)}

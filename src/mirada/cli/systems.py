@@ -71,6 +71,8 @@ def show_card(card, sizes: list[dict], setting: str) -> None:
     print(f"{card.name}: {card.title}\n{card.summary}\n{card.paper}\n\n{card.when_to_use}\n")
     for part, choice in card.parts.items():
         print(f"{part:<11} {choice}")
+    mover = "Muon where the preset has it, else AdamW" if card.optimiser == "muon" else "AdamW"
+    print(f"{'rate':<11} {card.learning_rate:g}, by {mover}")
     for check, reason in card.cannot.items():
         print(f"{'cannot':<11} {check}: {reason}")
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=plain(f"at {setting}"), title_justify="left")

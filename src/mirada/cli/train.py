@@ -57,7 +57,7 @@ def train(
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The run folder; must not hold anything yet.")] = None,
     name: Annotated[str | None, typer.Option(help="Name of the run folder below runs/.")] = None,
     epochs: Annotated[float | None, typer.Option(help="Passes over the training data.")] = None,
-    minutes: Annotated[float | None, typer.Option(help="Training time; 5 if nothing else is said.")] = None,
+    minutes: Annotated[float | None, typer.Option(help="Training time; by default that of the preset.")] = None,
     steps: Annotated[int | None, typer.Option(help="Updates of the weights.")] = None,
     seed: Annotated[int | None, typer.Option(help="Same seed, same run.")] = None,
     device: Device = None,

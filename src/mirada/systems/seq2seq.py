@@ -64,6 +64,7 @@ class Seq2SeqState:
         default_size="small",
         when_to_use="Short sentences and little data, to see alignments, and to learn what attention adds.",
         tiny={"dim": 24, "dropout": 0.0},
+        learning_rate=4e-3,
     )
 )
 class Seq2Seq(nn.Module):
