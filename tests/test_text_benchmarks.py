@@ -259,7 +259,7 @@ def test_text_is_on_the_page_when_there_are_results(tmp_path, monkeypatch):
         (tmp_path / name).write_text(json.dumps(lines) + "\n")
     text = page.page()
     assert text.startswith(empty.rstrip())
-    assert "| GRU with additive attention | 1,234,567 | 4,000 | 7.2 | 20.0 | 20.0 (19.0–21.0) |" in text
+    assert "| GRU with additive attention | 1,234,567 | 0.001 | 4,000 | 7.2 | 20.0 | 20.0 (19.0–21.0) |" in text
     assert "| Don Quijote, preset | batch 12 | 10 | 0 | 99 | 1.500 (1.400–1.600) | 1.450 | 4.26 | 2.092 |" in text
     assert "    En un lugar\n    de la Mancha\n" in text
     assert "94.0 % of the letters (94.0 % of the rows) right at 6 letters, 70.0 % of the letters" in text
