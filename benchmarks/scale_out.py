@@ -5,7 +5,8 @@
 
 `torchrun` starts two processes of one thread each; beside them one process of one thread trains the same model on the
 same batches, in turns: `train` on batches as the preset has them, `large` on four times as large ones. The losses must
-agree to 1e-5. Then a raster is mapped by a Dask cluster of one worker and of two, in turns too; the maps must be equal.
+agree to 1e-5. In every round two processes that share nothing multiply matrices beside one that does: what the machine,
+which others may use too, has to give. Then a raster is mapped by a Dask cluster of one worker and of two, in turns too; the maps must be equal.
 """
 
 from __future__ import annotations
@@ -34,6 +35,16 @@ TRIAL = (64, 4)
 ROUNDS, SIDE = 5, 4096
 AGREE = 1e-5
 MODEL = {"dim": 192, "depth": 4, "num_heads": 3, "patch_size": 4, "stem": "linear", "dropout": 0.0, "drop_path": 0.0}
+SECONDS = 5.0  # of matrix products
+PRODUCTS = """
+import sys, time, torch
+torch.set_num_threads(1)
+matrix, count, end = torch.randn(768, 768), 0, time.monotonic() + float(sys.argv[1])
+while time.monotonic() < end:
+    matrix @ matrix
+    count += 1
+print(count)
+"""
 TINY = {"dim": 16, "depth": 1, "num_heads": 2, "patch_size": 8, "stem": "linear", "dropout": 0.0, "drop_path": 0.0}
 
 
@@ -63,17 +74,28 @@ def train(data: Path, run: Path, processes: int, batch: int, steps: int, model: 
     return {"seconds": seconds, "losses": [row[name] for row in rows for name in ("train_loss", "val_loss")]}
 
 
-def trainings(folder: Path, rounds: int, batch: int, steps: int, model: dict, images: int) -> dict:
+def products(processes: int, seconds: float) -> int:
+    """How many products of matrices so many processes compute at once, one thread each."""
+    command = [sys.executable, "-c", PRODUCTS, str(seconds)]
+    started = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(processes)]
+    return sum(int(process.communicate()[0]) for process in started)
+
+
+def trainings(folder: Path, rounds: int, batch: int, steps: int, model: dict, images: int, seconds: float) -> dict:
     folder.mkdir()
     data = make_images(folder / "images.npz", images)
     found: dict[int, list[dict]] = {processes: [] for processes in PROCESSES}
+    limits = []
     for number in range(rounds):
+        alone, both = (products(processes, seconds) for processes in PROCESSES)
+        limits.append(both / alone)
         for processes in PROCESSES if number % 2 else reversed(PROCESSES):
             found[processes].append(train(data, folder / f"run-{number}-{processes}", processes, batch, steps, model))
         print(f"training on batches of {batch}, round {number + 1} of {rounds} is done", flush=True)
     one, two = (np.array([each["losses"] for each in found[processes]]) for processes in PROCESSES)
     difference = float(np.abs(two / one - 1).max())
     return _compared([[each["seconds"] for each in found[n]] for n in PROCESSES]) | {
+        "limits": limits,
         "batch": batch,
         "steps": steps,
         "difference": difference,
@@ -127,7 +149,7 @@ def main() -> None:
         words.error(f"no job is called {', '.join(unknown)}: there are {', '.join(JOBS)}")
     if not given.is_trial:
         require_idle()
-    rounds, model, images = (1, TINY, 200) if given.is_trial else (given.rounds, MODEL, 2000)
+    rounds, model, images, seconds = (1, TINY, 200, 0.1) if given.is_trial else (given.rounds, MODEL, 2000, SECONDS)
     found = {}
     with tempfile.TemporaryDirectory(prefix="scale-out-") as name:
         for job in [job for job in JOBS if job in given.jobs or not given.jobs]:
@@ -135,7 +157,7 @@ def main() -> None:
                 found[job] = maps(Path(name), rounds, 512 if given.is_trial else SIDE)
             else:
                 batch, steps = TRIAL if given.is_trial else BATCHES[job]
-                found[job] = trainings(Path(name) / job, rounds, batch, steps, model, images)
+                found[job] = trainings(Path(name) / job, rounds, batch, steps, model, images, seconds)
     place = Path(tempfile.gettempdir()) / "try_scale_out.json" if given.is_trial else RESULTS / "scale_out.json"
     former = read_json(place) if place.exists() and not given.is_trial else {}
     here = {"machine": machine(), "cores": len(os.sched_getaffinity(0))}

@@ -36,10 +36,10 @@ def test_no_ratio_where_the_rounds_do_not_agree():
 
 def test_several_processes_in_words():
     both = {"seconds": [[0.4, 0.4], [0.2, 0.25]], "ratio": [1.8, 1.7, 1.9], "agree": True}
-    train = both | {"batch": 64, "steps": 60, "difference": 3e-7}
+    train = both | {"batch": 64, "steps": 60, "difference": 3e-7, "limits": [1.7, 1.9]}
     large = train | {"batch": 256, "difference": 1e-7}
     text = scale_text({"machine": MACHINE, "cores": 2, "train": train, "large": large, "map": both | {"agree": False}})
-    assert "| training, a step of 64 images | 400 ms | 225 ms | 1.80× (1.70–1.90) | 2 | yes |" in text
+    assert "| training, a step of 64 images | 400 ms | 225 ms | 1.80× (1.70–1.90) | 1.80× | 2 | yes |" in text
     assert "a step of 256 images" in text
     assert "| **no** |" in text
     assert "at most 3e-07" in text
