@@ -6,7 +6,8 @@
 `torchrun` starts two processes of one thread each; beside them one process of one thread trains the same model on the
 same batches, in turns: `train` on batches as the preset has them, `large` on four times as large ones. The losses must
 agree to 1e-5. In every round two processes that share nothing multiply matrices beside one that does: what the machine,
-which others may use too, has to give. Then a raster is mapped by a Dask cluster of one worker and of two, in turns too; the maps must be equal.
+which others may use too, has to give. Then a raster is mapped by a Dask cluster of one worker and of two, in turns too;
+the maps must be equal.
 """
 
 from __future__ import annotations
