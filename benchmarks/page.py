@@ -39,7 +39,7 @@ MASKED = "SDPA, same mask"
 INTRODUCTION = (
     "Made by `python benchmarks/page.py` from the files in `benchmarks/results/`. The data of the benchmarks is public "
     "(CIFAR-10, Fashion-MNIST, Oxford-IIIT Pet, DSB 2018 nuclei, Tatoeba, Tiny Shakespeare, Cora and others) and lies "
-    "in the folder that `MIRADA_TEST_DATA` names; a benchmark whose file is missing says which one it looked for.\n"
+    "in the folder that `MIRADA_TEST_DATA` names.\n"
 )
 
 

@@ -46,13 +46,15 @@ def scale_text(results: dict) -> str:
         rows.append([what, one, two, _told_ratio(found["ratio"]), limit, str(len(found["seconds"][0])), same])
     trained = [results[part] for part in ("train", "large") if part in results]
     machine, differences = results["machine"], [found["difference"] for found in trained]
+    is_older = any("limits" not in found for found in trained)
+    older = " Trainings without it were measured by an earlier version of the update." if is_older else ""
     alike = f"; losses differ by at most {max(differences):.0e} of their size" if differences else ""
     return (
         "## Several processes\n\n`python benchmarks/scale_out.py`: two processes of one thread against one process of "
         f"one thread, in turns, on {results['cores']} cores of {machine['processor']}, torch {machine['torch']}. "
         "Training: a ViT of dim 192 and 4 layers at 32 px by `torchrun`, the same batches in "
         f"all{alike}. Possible is what two processes reach that share nothing and multiply matrices, in the same "
-        "rounds.\n\n" + _table(["", "one", "two", "faster", "possible", "rounds", "same result"], rows)
+        f"rounds.{older}\n\n" + _table(["", "one", "two", "faster", "possible", "rounds", "same result"], rows)
     )
 
 

@@ -47,8 +47,7 @@ def seconds_per_step(
     """
     objective = objective or supervised(task)
     probe = copy.deepcopy(model).to(device).train()
-    rest = {"learning_rate": 1e-6, "weight_decay": 0.0, "betas": (0.9, 0.999)}
-    update = make_optimiser(optimiser, probe, fused=fused, **rest)  # type: ignore[arg-type]
+    update = make_optimiser(optimiser, probe, learning_rate=1e-6, weight_decay=0.0, betas=(0.9, 0.999), fused=fused)
 
     def timed(count: int) -> list[float]:
         taken, stream = [], first_batches(batches, count)
