@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 import torch
 
@@ -19,6 +21,7 @@ from mirada.core import (
     Rotary,
     Shaw,
     Strided,
+    beams,
     causal,
     full,
     line,
@@ -271,3 +274,61 @@ def test_reordered_rows_keep_their_room():
         (sixth, _), (seventh, values) = (cache.append(layer, *[k[index, :, n : n + 1]] * 2) for n in (5, 6))
     assert sixth.data_ptr() == seventh.data_ptr()
     assert torch.equal(seventh, k[index]) and torch.equal(values, k[index])
+
+
+def drawn_rows(draw: random.Random, rows: int, width: int) -> list[int]:
+    """What a search may do next: change places within sentences, drop some or double all beams, or anything."""
+    sentences = [list(range(first, first + width)) for first in range(0, rows, width)]
+    kind = draw.choice(["places", "places", "places", "drop", "width", "anything"])
+    if kind == "anything":
+        return [draw.randrange(rows) for _ in range(draw.randint(1, 7))]
+    if kind == "drop" and len(sentences) > 1:
+        sentences.remove(draw.choice(sentences))
+    wanted = draw.randint(1, 4) if kind == "width" else width
+    return [draw.choice(own) for own in sentences for _ in range(wanted)]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_beams_find_their_own_tokens_whatever_is_shared(seed, monkeypatch):
+    """Against lists of what each row has seen: layers that ask row by row, together, and one that begins later."""
+    monkeypatch.setattr(beams, "ROOM", 1)
+    draw, cache = random.Random(seed), Cache()
+    alone, together, _late = layers = [torch.nn.Identity() for _ in range(3)]
+    texts = [[[] for _ in range(5)] for _ in layers]
+    with torch.inference_mode():
+        for step in range(40):
+            rows = len(texts[0])
+            for number, layer in enumerate(layers if step > 30 else layers[:2]):
+                k = torch.randn(rows, H, 1, K, dtype=torch.float64)
+                for row, text in enumerate(texts[number]):
+                    text.append(k[row])
+                wanted = torch.stack([torch.cat(text, dim=1) for text in texts[number]])
+                if layer is not together:
+                    keys, values = cache.append(layer, k, -k)
+                    assert torch.equal(keys, wanted) and torch.equal(values, -wanted)
+                    continue
+                own = cache.width(layer)
+                k_SHWK = k.view(-1, own, H, K).transpose(1, 2)
+                k_SHMK, v_SHMK, hidden_SWM = cache.append_together(layer, k_SHWK, -k_SHWK)
+                assert torch.equal(k_SHMK, -v_SHMK) and (hidden_SWM is None) == (own == 1)
+                for row in range(rows):
+                    stored = k_SHMK[row // own]
+                    if hidden_SWM is not None:
+                        stored = stored[:, hidden_SWM[row // own, row % own] == 0]
+                    assert torch.equal(stored, wanted[row])
+                assert cache.length(layer) == step + 1
+            index = drawn_rows(draw, rows, cache.width(alone))
+            cache.reorder(torch.tensor(index))
+            texts = [[list(of_layer[row]) for row in index] for of_layer in texts]
+
+
+def test_tokens_that_no_beam_has_any_more_are_forgotten():
+    layer, cache, num_steps = torch.nn.Identity(), Cache(), 200
+    with torch.inference_mode():
+        cache.append(layer, *torch.randn(2, 2, H, 1, K))
+        cache.reorder(torch.tensor([0, 0, 0, 1, 1, 1]))
+        for _ in range(num_steps):
+            k, _, hidden = cache.append_together(layer, *torch.randn(2, 2, H, 3, K))
+            cache.reorder(torch.tensor([1, 1, 1, 3, 3, 3]))
+    assert k.shape[2] == hidden.shape[2] <= 2 * num_steps + 3 * (beams.ROOM + 1)
+    assert torch.equal((hidden == 0).sum(2), torch.full((2, 3), num_steps + 1))

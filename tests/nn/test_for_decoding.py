@@ -188,14 +188,14 @@ def test_a_step_equals_no_cache_in_int8_too():
 
 def test_the_cache_is_written_in_place(monkeypatch):
     """Keys and values of a step go where there is room; a new place is made a logarithmic number of times."""
-    places, append = {}, Cache.append
+    places, append = {}, Cache.append_together
 
     def watched(self, layer, k, v):
         found = append(self, layer, k, v)
         places.setdefault(layer, []).append(found[0].untyped_storage())
         return found
 
-    monkeypatch.setattr(Cache, "append", watched)
+    monkeypatch.setattr(Cache, "append_together", watched)
     model = prepare_for_decoding(shaken("gpt", max_length=128))
     sample(model, model.begin(), texts(4).tolist(), max_length=100, temperature=0.0)
     assert len(places) == 2

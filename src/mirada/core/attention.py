@@ -94,13 +94,23 @@ class Attend(nn.Module):
         """Somebody else computes its calls, and may ask where the tokens stand."""
         return self in stand_ins.get()
 
-    def to_all(self, q_BHNK: Tensor, k_BHMK: Tensor, v_BHMV: Tensor, valid_BM: Tensor | None = None) -> Tensor:
-        """`forward` of a plain layer, in use, whose queries see all keys: a step of decoding, without questions."""
+    def to_all(
+        self,
+        q_BHNK: Tensor,
+        k_BHMK: Tensor,
+        v_BHMV: Tensor,
+        valid_BM: Tensor | None = None,
+        hidden_BNM: Tensor | None = None,
+    ) -> Tensor:
+        """`forward` of a plain layer, in use, whose queries see all keys: a step of decoding, without questions.
+
+        Not those that `hidden_BNM`, 0 elsewhere, has −∞ for; one of the two masks may be given.
+        """
         assert isinstance(self.score, DotScore)
         _check_padding(valid_BM, k_BHMK)
         if k_BHMK.shape[1] != q_BHNK.shape[1]:
             k_BHMK, v_BHMV = (_for_every_head(x, q_BHNK.shape[1]) for x in (k_BHMK, v_BHMV))
-        return see_all(q_BHNK, k_BHMK, v_BHMV, self.score, valid_BM)
+        return see_all(q_BHNK, k_BHMK, v_BHMV, self.score, valid_BM if hidden_BNM is None else hidden_BNM)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Attend:
         # What `.to(device)` does to parameters; a rule is no module, but may hold edges or a mask.

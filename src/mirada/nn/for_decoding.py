@@ -48,12 +48,13 @@ def prepare_for_decoding(model: nn.Module, precision: str = "float32") -> nn.Mod
             attention.heads = JoinedHeads(attention.heads)  # type: ignore[assignment]
     scoring = set(_scoring(prepared))
     for part in list(prepared.modules()):
+        of_tokens = _taken_bias(part) if isinstance(part, TokenMatrices) else None
         for name, child in part.named_children():
             if type(child) is nn.Linear:
-                bias = None if child.bias is None else child.bias.detach()
+                bias = of_tokens if child.bias is None else child.bias.detach()
                 setattr(part, name, make(child.weight.detach(), bias))
             elif isinstance(child, TokenEmbedding) and child in scoring:
-                setattr(part, name, TwoForms(child, make(child.weight.detach(), None)))
+                setattr(part, name, TwoForms(child, make(child.weight.detach(), of_tokens)))
     for part in reversed(list(prepared.modules())):  # what is within first
         for name, child in part.named_children():
             if can_be_lean(child):
@@ -186,6 +187,12 @@ def _can_be_joined(heads: nn.Module) -> bool:
         and heads.head_dim == heads.value_dim
         and heads.to_q.in_features == heads.to_k.in_features
     )
+
+
+def _taken_bias(matrices: TokenMatrices) -> Tensor | None:
+    """Its b, which the product adds from now on."""
+    bias, matrices.bias = matrices.bias, None
+    return None if bias is None else bias.detach()
 
 
 def _scoring(model: nn.Module) -> Iterator[TokenEmbedding]:

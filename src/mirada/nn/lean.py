@@ -41,14 +41,14 @@ class LeanPreNorm(Called):
         self.inner, self.norm = whole.inner, whole.norm
 
     def forward(self, x_BND: Tensor, *others: Any, **context: Any) -> Tensor:
-        return x_BND + self.inner(self.norm(x_BND), *others, **context)
+        return self.inner(self.norm(x_BND), *others, **context).add_(x_BND)  # what a part gives is new
 
 
 class LeanPostNorm(LeanPreNorm):
     """y = norm(x + inner(x))"""
 
     def forward(self, x_BND: Tensor, *others: Any, **context: Any) -> Tensor:
-        return self.norm(x_BND + self.inner(x_BND, *others, **context))
+        return self.norm(self.inner(x_BND, *others, **context).add_(x_BND))
 
 
 class LeanMLP(Called):
@@ -57,6 +57,8 @@ class LeanMLP(Called):
     def __init__(self, whole: MLP) -> None:
         super().__init__()
         self.expand, self.activation, self.contract = whole.expand, whole.activation, whole.contract
+        if type(self.activation) is nn.ReLU:
+            self.activation = nn.ReLU(inplace=True)
 
     def forward(self, x_BND: Tensor) -> Tensor:
         return self.contract(self.activation(self.expand(x_BND)))
@@ -93,22 +95,18 @@ class LeanAttention(Called, Attention):
     ) -> Tensor:
         if cache is None or x_BND.shape[1] != 1 or not self._sees_all(memory_BMD, places, cache, others):
             return super().forward(x_BND, memory_BMD, valid_BM=valid_BM, places=places, cache=cache, **others)
+        width = cache.width(self)
+        if width > 1 and memory_BMD is None and valid_BM is not None:  # which speaks of the tokens of each row
+            return super().forward(x_BND, valid_BM=valid_BM, places=places, cache=cache, **others)
+        # The beams of a sentence are so many queries to what it has in common, which is read once.
+        x_SWD, hidden_SWM = x_BND.view(-1, width, x_BND.shape[-1]), None
         if memory_BMD is None:
-            q_BHNK, k_BHMK, v_BHMK = self.heads.project(x_BND)
-            k_BHMK, v_BHMK = cache.append(self, k_BHMK, v_BHMK)
+            q_SHWK, k_SHWK, v_SHWK = self.heads.project(x_SWD)
+            k_SHMK, v_SHMK, hidden_SWM = cache.append_together(self, k_SHWK, v_SHWK)
         else:
-            q_BHNK, k_BHMK, v_BHMK = self._memory_keys(x_BND, memory_BMD, None, None, cache)
-            if len(q_BHNK) != len(k_BHMK):
-                return self._beams(q_BHNK, k_BHMK, v_BHMK, valid_BM)
-        return self.heads.join(self.attend.to_all(q_BHNK, k_BHMK, v_BHMK, valid_BM))
-
-    def _beams(self, q_RH1K: Tensor, k_SHMK: Tensor, v_SHMK: Tensor, valid_RM: Tensor | None) -> Tensor:
-        """The beams of a sentence are so many queries to its memory, which is read once."""
-        num_beams = len(q_RH1K) // len(k_SHMK)
-        q_SHWK = q_RH1K.squeeze(2).unflatten(0, (-1, num_beams)).transpose(1, 2)
-        valid_SM = None if valid_RM is None else valid_RM[::num_beams]
-        out_SHWK = self.attend.to_all(q_SHWK, k_SHMK, v_SHMK, valid_SM)
-        return self.heads.join(out_SHWK.transpose(1, 2).flatten(0, 1).unsqueeze(2))
+            q_SHWK, k_SHMK, v_SHMK = self._memory_keys(x_SWD, memory_BMD, None, None, cache)
+            valid_BM = None if valid_BM is None else valid_BM[::width]
+        return self.heads.join(self.attend.to_all(q_SHWK, k_SHMK, v_SHMK, valid_BM, hidden_SWM)).view(x_BND.shape)
 
     def _sees_all(self, memory_BMD: Tensor | None, places: Places | None, cache: Cache, others: dict[str, Any]) -> bool:
         if others.get("neighbours") is not None or self.attend.is_watched:

@@ -37,10 +37,11 @@ def run(call: Call) -> Tensor:
     return masked_sdpa(q, call.k_BHMK, call.v_BHMV, mask, scale, call.dropout)
 
 
-def see_all(q: Tensor, k: Tensor, v: Tensor, score: DotScore, valid_BM: Tensor | None) -> Tensor:
-    """Every query looks at every key that is real, and nothing is added: no mask of pairs, no bias."""
+def see_all(q: Tensor, k: Tensor, v: Tensor, score: DotScore, mask: Tensor | None) -> Tensor:
+    """Every query looks at every key, but for a mask (B, M) of keys or (B, N, M) of pairs that all heads have."""
     q, scale = score.as_dot(q)
-    mask = None if valid_BM is None else valid_BM[:, None, None, :].expand(-1, -1, q.shape[-2], -1)
+    if mask is not None:
+        mask = (mask[:, None] if mask.dim() == 2 else mask)[:, None].expand(-1, -1, q.shape[2], -1)
     return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scale)
 
 
