@@ -73,6 +73,7 @@ TRIED = {
     "repeats": {"files": 1, "start": 1},
 }
 NUM_CLASSES = 10
+Answers = dict[str, Callable[[], np.ndarray]]
 
 
 def main(words: list[str] | None = None) -> None:
@@ -101,13 +102,8 @@ def one_image(name: str, sizes: dict) -> dict:
     """Every engine on the same weights, and timm's ViT of the same shape, on all cores; wall time."""
     shape, rounds, calls = sizes[name], sizes["rounds"][name], sizes["calls"][name]
     limit = gemm_limit(num_cores())
-    with ExitStack() as stack:
-        candidates: dict[str, Callable[[], np.ndarray]] = {}
-        for library in ("torch", *PACKAGES, "timm"):
-            candidates |= stack.enter_context(apart(candidates_of, library, shape, calls))
-        found = {name: run() for name, run in candidates.items()}
-        turns = interleave(candidates, rounds, clock=time.perf_counter, pause=PAUSE)
-    taken = {name: Timing(tuple(seconds / calls for seconds in turn.seconds)) for name, turn in turns.items()}
+    libraries = ("torch", *PACKAGES, "timm")
+    found, taken = answered(candidates_of, [(library, shape, calls) for library in libraries], rounds, calls)
     wanted = found.pop("torch")
     found.pop("timm", None)
     return {
@@ -125,6 +121,19 @@ def one_image(name: str, sizes: dict) -> dict:
     }
 
 
+def answered(
+    make: Callable[..., Answers], of_libraries: list[tuple], rounds: int, calls: int
+) -> tuple[dict[str, np.ndarray], dict[str, Timing]]:
+    """What each says, and the time of one call: each library's answers, made by `make`, are a process, in turns."""
+    with ExitStack() as stack:
+        candidates: Answers = {}
+        for arguments in of_libraries:
+            candidates |= stack.enter_context(apart(make, *arguments))
+        found = {name: run() for name, run in candidates.items()}
+        turns = interleave(candidates, rounds, clock=time.perf_counter, pause=PAUSE)
+    return found, {name: Timing(tuple(seconds / calls for seconds in turn.seconds)) for name, turn in turns.items()}
+
+
 def our_vit(shape: dict) -> nn.Module:
     torch.manual_seed(0)
     side = shape["image_size"]
@@ -132,7 +141,7 @@ def our_vit(shape: dict) -> nn.Module:
     return systems.create("vit", "Ti/16", **arguments).eval()
 
 
-def candidates_of(library: str, shape: dict, calls: int) -> dict[str, Callable[[], np.ndarray]]:
+def candidates_of(library: str, shape: dict, calls: int) -> Answers:
     """Each answers `calls` times, one after the other; none where the library is not installed."""
     ours = our_vit(shape)
     image = torch.randn(1, 3, shape["image_size"], shape["image_size"])
@@ -141,11 +150,11 @@ def candidates_of(library: str, shape: dict, calls: int) -> dict[str, Callable[[
     else:
         model = ours if library == "torch" else timm_vit(num_classes=NUM_CLASSES, **shape)
         once = {} if model is None else {library: by_torch(model.eval(), image)}
+    return {name: again_and_again(run, calls) for name, run in once.items()}
 
-    def again_and_again(run: Callable[[], np.ndarray]) -> Callable[[], np.ndarray]:
-        return lambda: [run() for _ in range(calls)][-1]
 
-    return {name: again_and_again(run) for name, run in once.items()}
+def again_and_again(run: Callable[[], np.ndarray], calls: int) -> Callable[[], np.ndarray]:
+    return lambda: [run() for _ in range(calls)][-1]
 
 
 def by_torch(model: nn.Module, image: torch.Tensor) -> Callable[[], np.ndarray]:
@@ -156,7 +165,7 @@ def by_torch(model: nn.Module, image: torch.Tensor) -> Callable[[], np.ndarray]:
     return run
 
 
-def by_engine(engine: str, model: nn.Module, image: torch.Tensor) -> dict[str, Callable[[], np.ndarray]]:
+def by_engine(engine: str, model: nn.Module, image: torch.Tensor) -> Answers:
     if importlib.util.find_spec(PACKAGES[engine]) is None:
         return {}
     pixels = image.numpy()

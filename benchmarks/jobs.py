@@ -114,16 +114,28 @@ def read_lines(path: Path) -> list[dict]:
     return [json.loads(line) for line in path.read_text().splitlines() if line.strip()]
 
 
+def version() -> str:
+    """Of the code that is measured: the commit, with a + where the sources differ from it; empty outside git."""
+    told = {"cwd": ROOT, "capture_output": True, "text": True, "check": False}
+    try:
+        commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], **told).stdout.strip()
+        changed = subprocess.run(["git", "status", "--porcelain", "--", "src"], **told).stdout.strip()
+    except OSError:
+        return ""
+    return commit + "+" * bool(changed)
+
+
 def append_line(path: Path, content: dict) -> None:
-    """One short line: two processes may append."""
+    """One short line, with the version that it is of: two processes may append."""
     path.parent.mkdir(exist_ok=True)
     with open(path, "a") as file:
-        file.write(json.dumps(content) + "\n")
+        file.write(json.dumps({**content, "version": version()}) + "\n")
 
 
 def write_whole(path: Path, content: dict) -> None:
-    """Never half of it."""
+    """Never half of it; what names its machine gets the version, too."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_suffix(".tmp")
-    partial.write_text(json.dumps(content, indent=1) + "\n")
+    made_by = {"version": version()} if "machine" in content else {}
+    partial.write_text(json.dumps({**content, **made_by}, indent=1) + "\n")
     partial.replace(path)

@@ -15,8 +15,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.curves import draw_all, draw_together
 from benchmarks.explain_cost import cost_text
+from benchmarks.jobs import read_lines
 from benchmarks.page_compared import masks_text, systems_text, transfer_text
-from benchmarks.page_engines import engines_text
+from benchmarks.page_engines import engines_text, mask_engines_text, rounding_text
 from benchmarks.page_explain import explain_text
 from benchmarks.page_maps import MEMORY_TEXT, SPEED_TEXT, maps_rows, maps_text, maps_verdict, memory_rows, speed_rows
 from benchmarks.page_masks import tiles_text
@@ -61,7 +62,8 @@ def page() -> str:
     )
     explaining = (explain_section, explain_cost_section, relations_section)
     speed = (
-        *(profile_section, step_section, engines_section, serve_section, startup_section, busy_section),
+        *(profile_section, step_section, engines_section, mask_engines_section),
+        *(rounding_section, serve_section, startup_section, busy_section),
         *(scale_section, map_speed_section, map_memory_section),
     )
     sections = (
@@ -300,6 +302,14 @@ def relations_section() -> str:
 
 def engines_section() -> str:
     return engines_text(read("engines"))
+
+
+def mask_engines_section() -> str:
+    return mask_engines_text(read("mask_engines"))
+
+
+def rounding_section() -> str:
+    return rounding_text(read_lines(RESULTS / "rounding.jsonl"))
 
 
 def serve_section() -> str:

@@ -69,6 +69,59 @@ def _files(results: dict) -> str:
     )
 
 
+def mask_engines_text(results: dict) -> str:
+    """benchmarks/mask_engines.py"""
+    if not results:
+        return ""
+    machine, sizes = results["machine"], results["sizes"]
+    rows = [
+        [
+            f"`{system}:micro`",
+            engine,
+            f"{median:.1f} ms ({low:.1f}–{high:.1f})",
+            _ratio(found["faster_than_torch"].get(engine)),
+            f"{found['difference'][engine]:.0e}" if engine in found["difference"] else "",
+        ]
+        for system, found in results["systems"].items()
+        for engine, (median, low, high) in found["ms"].items()
+    ]
+    return (
+        f"## Masks by other engines\n\n`python benchmarks/mask_engines.py`: one image of {sizes['image_size']} px at a "
+        f"time, {results['cores']} cores of {machine['processor']}, torch {machine['torch']}; each engine in a process "
+        f"of its own, in turns, wall time, {sizes['rounds']} rounds of {sizes['calls']} images. A ratio is torch's "
+        "time over the engine's.\n\n"
+        + _table(["system", "engine", "time", "faster than torch", "largest difference to torch"], rows)
+    )
+
+
+def rounding_text(found: list[dict]) -> str:
+    """benchmarks/rounding.py"""
+    if not found:
+        return ""
+    rows = [
+        [
+            each["dataset"],
+            "tutorial's ViT" if each["contender"] == "tutorial" else "`vit` by the preset",
+            f"{each['num_parameters']:,}",
+            *_both_scores(each),
+        ]
+        for each in found
+    ]
+    return (
+        "## Accuracy in 8 bits\n\n`python benchmarks/rounding.py`: models trained for "
+        f"{found[0]['steps']:,} steps, then `mirada export --to onnx --precision int8`; accuracy on the held-out "
+        "images. Where more than half a point is lost, nothing is written.\n\n"
+        + _table(["data", "model", "parameters", "held out", "float32", "int8", "change in points"], rows)
+    )
+
+
+def _both_scores(found: dict) -> list[str]:
+    if "refused" in found:
+        return ["", "", f"refused: {found['refused']}", ""]
+    before, after = (100 * found[precision] for precision in ("float32", "int8"))
+    return [f"{found['num_held_out']:,}", f"{before:.2f} %", f"{after:.2f} %", f"{after - before:+.2f}"]
+
+
 def _start(results: dict) -> str:
     if not (found := results.get("start")):
         return ""

@@ -95,13 +95,12 @@ def gemm_limit(threads: int) -> float:
 
 def save(name: str, results: dict) -> Path:
     """Results with the machine they were taken on, as JSON; jobs that were not run this time keep their results."""
-    RESULTS.mkdir(exist_ok=True)
+    from benchmarks.jobs import write_whole  # which imports mirada: timing alone does not need it
+
     path = RESULTS / f"{name}.json"
-    partial = path.with_suffix(".tmp")
     former = json.loads(path.read_text()) if path.exists() else {}
     kept = former if former.get("machine") == machine() else {}
-    partial.write_text(json.dumps({**kept, "machine": machine(), **results}, indent=1) + "\n")
-    partial.replace(path)
+    write_whole(path, {**kept, "machine": machine(), **results})
     return path
 
 

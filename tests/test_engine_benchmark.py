@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from benchmarks import engines, jobs
 from benchmarks.engine_processes import watched
-from benchmarks.page_engines import engines_text
+from benchmarks.page_engines import engines_text, rounding_text
 
 pytest.importorskip("onnxruntime")
 
@@ -81,3 +81,13 @@ def test_what_the_page_says():
     assert "78 held-out photos" in text and "96.2 % right in float32 and 94.9 % in int8" in text
     assert "| timm | 30.00 s | 20.00 s | 123 MB |" in text
     assert engines_text({}) == ""
+
+
+def test_what_the_page_says_of_rounding():
+    of_all = {"contender": "preset", "steps": 1000, "num_parameters": 1234567}
+    kept = {"dataset": "cifar10", "float32": 0.8022, "int8": 0.8, "num_held_out": 5000}
+    lost = {"dataset": "pets", "refused": "int8 loses too much"}
+    text = rounding_text([of_all | kept, of_all | lost])
+    assert "| cifar10 | `vit` by the preset | 1,234,567 | 5,000 | 80.22 % | 80.00 % | -0.22 |" in text
+    assert "refused: int8 loses too much" in text
+    assert not rounding_text([])

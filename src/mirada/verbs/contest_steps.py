@@ -9,9 +9,9 @@ from mirada.config.schema import Config, DataConfig, SystemConfig
 from mirada.core import count_flops, formula_flops
 from mirada.errors import MiradaError
 from mirada.systems import card
-from mirada.train.budget import seconds_per_step
+from mirada.verbs.pace import step_seconds
 from mirada.verbs.prepare import AnyPrepared, LoadProgress, device_named, prepare_data
-from mirada.verbs.stages import Watcher, new_model
+from mirada.verbs.stages import Watcher, new_model, with_precision
 from mirada.verbs.teacher import distillation
 from mirada.verbs.train import plan, what_was_said
 
@@ -89,8 +89,11 @@ def _require_one_task(planned: Planned) -> None:
 
 def _rounds(planned: Planned) -> dict[str, list[float]]:
     times: dict[str, list[float]] = {label: [] for label in planned}
+    decided = {
+        label: (with_precision(config, prepared, Watcher()), prepared) for label, (config, prepared) in planned.items()
+    }
     for _ in range(ROUNDS):
-        for label, (config, prepared) in planned.items():
+        for label, (config, prepared) in decided.items():
             times[label].append(_seconds_per_step(config, prepared))
     return times
 
@@ -100,17 +103,7 @@ def _seconds_per_step(config: Config, prepared: AnyPrepared) -> float:
     torch.manual_seed(0)
     model, task = new_model(config, prepared), prepared.task(config)
     objective = distillation(config, prepared, task, model, device) or prepared.objective(task)
-    return seconds_per_step(
-        prepared.attached(model, device),
-        task,
-        prepared.training(config),
-        device,
-        accumulate=config.train.accumulate,
-        objective=objective,
-        optimiser=config.train.optimiser,
-        fused=config.train.fused,
-        clip=config.train.clip,
-    )
+    return step_seconds(config, prepared.attached(model, device), task, prepared.training(config), device, objective)
 
 
 def _samples_per_step(config: Config, prepared: AnyPrepared) -> int:

@@ -21,7 +21,6 @@ from mirada.machine.processes import Lost, started, together
 from mirada.report import build_report
 from mirada.systems.outline import outline
 from mirada.tasks.objective import measure_of
-from mirada.train.budget import seconds_per_step
 from mirada.train.checkpoint import describe_model, load_header, load_model
 from mirada.train.files import write_text
 from mirada.train.folder import RunFolder, csv_text
@@ -32,6 +31,7 @@ from mirada.train.track import tracking
 from mirada.verbs.logs import logging_to
 from mirada.verbs.maps.prepare import PreparedPlots
 from mirada.verbs.maps.validate import validate
+from mirada.verbs.pace import step_seconds
 from mirada.verbs.prepare import AnyPrepared, device_named
 from mirada.verbs.start import begin_from
 from mirada.verbs.teacher import distillation
@@ -156,17 +156,7 @@ def _train_one(
         batches = SharedBatches(batches, processes, measure_of(task))
     if config.train.minutes is not None:
         # All measure at the same time, as they will train, and go by the first one.
-        seconds = processes.as_first(
-            seconds_per_step(
-                *(model, task, batches, device),
-                accumulate=config.train.accumulate,
-                objective=objective,
-                optimiser=config.train.optimiser,
-                fused=config.train.fused,
-                clip=config.train.clip,
-                autocast=accelerator.autocast,
-            )
-        )
+        seconds = processes.as_first(step_seconds(config, model, task, batches, device, objective))
         steps = max(1, round(config.train.minutes * 60 / seconds))
         train = config.train.model_copy(update={"minutes": None, "steps": steps})
         taken = ", as long as the model was trained," if what == "baseline" else ""

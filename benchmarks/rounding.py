@@ -1,0 +1,87 @@
+"""What 8-bit weights and products cost in accuracy: models that learned real images, before and after.
+
+    python benchmarks/rounding.py           what is missing, two jobs at a time: about a quarter of an hour
+    python benchmarks/rounding.py --table   only print what there is
+    python benchmarks/rounding.py --try     a few steps, kept apart
+
+Each is trained by its preset or as tutorials do it, and exported by `mirada export --to onnx --precision int8`,
+which measures both on the held-out images and refuses to write where more than half a point is lost. Nothing is timed,
+so the machine need not be idle.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks import jobs
+from benchmarks.jobs import Lines, append_line, read_lines, run_all, told
+from benchmarks.page_engines import rounding_text
+from benchmarks.small_data import DATASETS, is_there, settings_of, source_of
+from mirada.errors import MiradaError
+from mirada.train.folder import RunFolder
+from mirada.verbs.export import export
+from mirada.verbs.train import resume, train
+
+STEPS, TRIED_STEPS = 1000, 3
+MODELS = (("cifar10", "preset"), ("cifar10", "tutorial"), ("fashion", "preset"), ("pets", "preset"))
+
+
+def main(words: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--try", action="store_true", dest="is_tried", help="a few steps, kept apart")
+    parser.add_argument("--table", action="store_true", help="print the results so far and stop")
+    parser.add_argument("--job", type=json.loads, help=argparse.SUPPRESS)
+    args = parser.parse_args(words)
+    if args.job:
+        carry_out(args.job)
+        return
+    steps = TRIED_STEPS if args.is_tried else STEPS
+    done = [{name: kept[name] for name in ("dataset", "contender", "steps")} for kept in found_of(steps)]
+    wanted = [{"dataset": dataset, "contender": contender, "steps": steps} for dataset, contender in MODELS]
+    if not args.table:
+        run_all(__file__, [job for job in wanted if job not in done and is_there(job["dataset"])], at_once=2)
+    print(rounding_text(found_of(steps)))
+
+
+def results_file(steps: int) -> Path:
+    return (jobs.RESULTS if steps == STEPS else jobs.RUNS / "rounding-try") / "rounding.jsonl"
+
+
+def found_of(steps: int) -> list[dict]:
+    return [kept for kept in read_lines(results_file(steps)) if kept["steps"] == steps]
+
+
+def carry_out(job: dict) -> None:
+    dataset, contender, steps = job["dataset"], job["contender"], job["steps"]
+    name = f"{dataset} {contender} {steps}"
+    folder, watcher = RunFolder(jobs.RUNS / "rounding" / name), Lines(name)
+    if folder.config.exists():
+        run = resume(folder.path, watcher=watcher)
+    else:
+        settings = [*settings_of(dataset, contender), f"train.steps={steps}"]
+        preset = DATASETS[dataset]["preset"]
+        run = train(source_of(dataset), preset=preset, settings=settings, out=folder.path, watcher=watcher)
+    append_line(
+        results_file(steps), {**job, "num_parameters": run.read_result()["num_parameters"], **before_and_after(run)}
+    )
+    shutil.rmtree(run.path)
+
+
+def before_and_after(run: RunFolder) -> dict:
+    """Of the held-out images; where too much is lost nothing is written, and the sentence says how much."""
+    exported = run.path / "int8"
+    try:
+        export(run, to="onnx", precision="int8", out=exported)
+    except MiradaError as refused:
+        return {"refused": str(refused).partition(": ")[2]}
+    return json.loads((exported / "data.json").read_text())["onnx"]["held_out"]
+
+
+if __name__ == "__main__":
+    told(main)
