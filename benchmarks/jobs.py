@@ -116,26 +116,42 @@ def read_lines(path: Path) -> list[dict]:
 
 def version() -> str:
     """Of the code that is measured: the commit, with a + where the sources differ from it; empty outside git."""
-    told = {"cwd": ROOT, "capture_output": True, "text": True, "check": False}
+
+    def git(*words: str) -> str:
+        command = ["git", "--no-optional-locks", *words]
+        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
+
     try:
-        commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], **told).stdout.strip()
-        changed = subprocess.run(["git", "status", "--porcelain", "--", "src"], **told).stdout.strip()
+        return git("rev-parse", "--short", "HEAD") + "+" * bool(git("status", "--porcelain", "--", "src"))
     except OSError:
         return ""
-    return commit + "+" * bool(changed)
+
+
+VERSION = version()  # as it is when the measurement begins
 
 
 def append_line(path: Path, content: dict) -> None:
     """One short line, with the version that it is of: two processes may append."""
     path.parent.mkdir(exist_ok=True)
     with open(path, "a") as file:
-        file.write(json.dumps({**content, "version": version()}) + "\n")
+        file.write(json.dumps({**content, "version": VERSION}) + "\n")
 
 
 def write_whole(path: Path, content: dict) -> None:
-    """Never half of it; what names its machine gets the version, too."""
+    """Never half of it; where it names its machine, each part gets the version that it is of."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_suffix(".tmp")
-    made_by = {"version": version()} if "machine" in content else {}
-    partial.write_text(json.dumps({**content, **made_by}, indent=1) + "\n")
+    if "machine" in content:
+        former = json.loads(path.read_text()) if path.exists() else {}
+        content = {**content, "versions": versions_of(content, former)}
+    partial.write_text(json.dumps(content, indent=1) + "\n")
     partial.replace(path)
+
+
+def versions_of(content: dict, former: dict) -> dict[str, str]:
+    """Of parts that are as they were, the version that they had."""
+    known = former.get("versions", {})
+    parts = [
+        name for name, part in content.items() if isinstance(part, dict | list) and name not in ("machine", "versions")
+    ]
+    return {name: known.get(name, "") if content[name] == former.get(name) else VERSION for name in parts}

@@ -288,38 +288,74 @@ def drawn_rows(draw: random.Random, rows: int, width: int) -> list[int]:
     return [draw.choice(own) for own in sentences for _ in range(wanted)]
 
 
+def checked_step(cache: Cache, layers: list, together: object, texts: list, num_new: int) -> None:
+    """Every layer gets so many new tokens, and gives back what each row has seen, whatever is shared."""
+    for layer, of_layer in zip(layers, texts, strict=True):
+        k = torch.randn(len(of_layer), H, num_new, K, dtype=torch.float64)
+        for row, text in enumerate(of_layer):
+            text.append(k[row])
+        wanted = torch.stack([torch.cat(text, dim=1) for text in of_layer])
+        if layer is not together:
+            keys, values = cache.append(layer, k, -k)
+            assert torch.equal(keys, wanted) and torch.equal(values, -wanted)
+            continue
+        width = cache.width(layer)
+        k_SHXK = k.view(-1, width, H, num_new, K).transpose(1, 2).flatten(2, 3)
+        k_SHMK, v_SHMK, hidden_SWM = cache.append_together(layer, k_SHXK, -k_SHXK)
+        assert torch.equal(k_SHMK, -v_SHMK) and (hidden_SWM is None) == (width == 1)
+        for row in range(len(of_layer)):
+            stored = k_SHMK[row // width]
+            if hidden_SWM is not None:
+                stored = stored[:, hidden_SWM[row // width, row % width] == 0]
+            assert torch.equal(stored, wanted[row])
+        assert cache.length(layer) == wanted.shape[2]
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_beams_find_their_own_tokens_whatever_is_shared(seed, monkeypatch):
-    """Against lists of what each row has seen: layers that ask row by row, together, and one that begins later."""
+    """Against lists of what each row has seen: layers that ask row by row, together, and one that begins later; with
+    copies of the cache that go on by themselves."""
     monkeypatch.setattr(beams, "ROOM", 1)
-    draw, cache = random.Random(seed), Cache()
-    alone, together, _late = layers = [torch.nn.Identity() for _ in range(3)]
-    texts = [[[] for _ in range(5)] for _ in layers]
+    draw, together = random.Random(seed), torch.nn.Identity()
+    layers = [torch.nn.Identity(), together, torch.nn.Identity()]
+    going_on = [(Cache(), [[[] for _ in range(5)] for _ in layers])]
     with torch.inference_mode():
         for step in range(40):
-            rows = len(texts[0])
-            for number, layer in enumerate(layers if step > 30 else layers[:2]):
-                k = torch.randn(rows, H, 1, K, dtype=torch.float64)
-                for row, text in enumerate(texts[number]):
-                    text.append(k[row])
-                wanted = torch.stack([torch.cat(text, dim=1) for text in texts[number]])
-                if layer is not together:
-                    keys, values = cache.append(layer, k, -k)
-                    assert torch.equal(keys, wanted) and torch.equal(values, -wanted)
-                    continue
-                own = cache.width(layer)
-                k_SHWK = k.view(-1, own, H, K).transpose(1, 2)
-                k_SHMK, v_SHMK, hidden_SWM = cache.append_together(layer, k_SHWK, -k_SHWK)
-                assert torch.equal(k_SHMK, -v_SHMK) and (hidden_SWM is None) == (own == 1)
-                for row in range(rows):
-                    stored = k_SHMK[row // own]
-                    if hidden_SWM is not None:
-                        stored = stored[:, hidden_SWM[row // own, row % own] == 0]
-                    assert torch.equal(stored, wanted[row])
-                assert cache.length(layer) == step + 1
-            index = drawn_rows(draw, rows, cache.width(alone))
-            cache.reorder(torch.tensor(index))
-            texts = [[list(of_layer[row]) for row in index] for of_layer in texts]
+            num_layers = 3 if step > 30 else 2
+            for number, (cache, texts) in enumerate(going_on):
+                checked_step(cache, layers[:num_layers], together, texts[:num_layers], draw.choice([1, 1, 1, 2]))
+                index = drawn_rows(draw, len(texts[0]), cache.width(layers[0]))
+                cache.reorder(torch.tensor(index))
+                going_on[number] = (cache, [[list(of_layer[row]) for row in index] for of_layer in texts])
+            if step in (10, 20):
+                cache, texts = going_on[0]
+                going_on.append((cache.copy(), [[list(text) for text in of_layer] for of_layer in texts]))
+
+
+def test_rows_that_share_little_are_stored_apart():
+    """Many texts that go on from one beginning: each would look past the tokens of all others."""
+    layer, cache = torch.nn.Identity(), Cache()
+    with torch.inference_mode():
+        cache.append(layer, *torch.randn(2, 1, H, 1, K))
+        cache.reorder(torch.zeros(50, dtype=torch.long))
+        widths = []
+        for _ in range(4):
+            cache.append(layer, *torch.randn(2, 50, H, 1, K))
+            widths.append(cache.width(layer))
+    assert widths[-1] == 1 and cache.length(layer) == 5
+
+
+@pytest.mark.parametrize("index", [[1, 0], [1], []], ids=str)
+def test_rows_that_only_move_are_copied_once(index):
+    layer, cache = LAYERS["plain"](), Cache()
+    k = torch.randn(2, H, 7, K, dtype=torch.float64)
+    with torch.no_grad():
+        for first, last in ((0, 4), (4, 5)):
+            cache.append(layer, *[k[:, :, first:last]] * 2)
+        cache.reorder(torch.tensor(index, dtype=torch.long))
+        (sixth, _), (seventh, values) = (cache.append(layer, *[k[index, :, n : n + 1]] * 2) for n in (5, 6))
+    assert not index or sixth.data_ptr() == seventh.data_ptr()
+    assert torch.equal(seventh, k[index]) and torch.equal(values, k[index])
 
 
 def test_tokens_that_no_beam_has_any_more_are_forgotten():

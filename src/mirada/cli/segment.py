@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from mirada.cli.options import Device, Level, LogLevel, Quiet, Run, Verbose, start_logging
+from mirada.cli.options import Device, Engine, Level, LogLevel, Quiet, Run, Verbose, named, start_logging
 
 
 def segment(
@@ -21,6 +21,7 @@ def segment(
     overlay: Annotated[bool, typer.Option("--overlay", help="Also write each image under its mask.")] = False,
     polygons: Annotated[bool, typer.Option("--polygons", help="Also write the outlines as GeoJSON.")] = False,
     device: Device = None,
+    engine: Engine = None,
     quiet: Quiet = False,
     log_level: LogLevel = Level.warning,
     verbose: Verbose = False,
@@ -35,6 +36,7 @@ def segment(
     Example:
       mirada train cells/                                  folders images and masks
       mirada segment runs/transunet-cells new/ -o masks
+      mirada segment runs/transunet-cells new/ -o masks --engine openvino
       mirada segment runs/transunet-fields field.tif -o masks --polygons
     """
     start_logging(log_level, verbose, quiet)
@@ -44,7 +46,7 @@ def segment(
     from mirada.verbs.masks.trained import masks_run
     from mirada.verbs.segment import segment as verb
 
-    trained = masks_run(run, device or "auto")
+    trained = masks_run(run, device or "auto", named(engine))
     with counted("segmenting", quiet) as progress:
         done = verb(trained, paths_given(images), out, overlay=overlay, polygons=polygons, progress=progress)
     for one in done:

@@ -99,18 +99,17 @@ class Attend(nn.Module):
         q_BHNK: Tensor,
         k_BHMK: Tensor,
         v_BHMV: Tensor,
-        valid_BM: Tensor | None = None,
-        hidden_BNM: Tensor | None = None,
+        mask: Tensor | None = None,
     ) -> Tensor:
         """`forward` of a plain layer, in use, whose queries see all keys: a step of decoding, without questions.
 
-        Not those that `hidden_BNM`, 0 elsewhere, has −∞ for; one of the two masks may be given.
+        mask: (B, M) True for real keys, or (B, N, M) 0 for those that a query sees and −∞ for others.
         """
         assert isinstance(self.score, DotScore)
-        _check_padding(valid_BM, k_BHMK)
+        _check_padding(mask if mask is not None and mask.dim() == 2 else None, k_BHMK)
         if k_BHMK.shape[1] != q_BHNK.shape[1]:
             k_BHMK, v_BHMV = (_for_every_head(x, q_BHNK.shape[1]) for x in (k_BHMK, v_BHMV))
-        return see_all(q_BHNK, k_BHMK, v_BHMV, self.score, valid_BM if hidden_BNM is None else hidden_BNM)
+        return see_all(q_BHNK, k_BHMK, v_BHMV, self.score, mask)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Attend:
         # What `.to(device)` does to parameters; a rule is no module, but may hold edges or a mask.
@@ -179,7 +178,8 @@ class Attention(nn.Module):
         else:
             if cache is not None and places is None and self._knows_places(neighbours):
                 raise MiradaError("cross-attention with a cache needs `places` here: the cache counts no queries")
-            q, k, v = self._memory_keys(x_BND, memory_BMD, places, memory_places, cache)
+            k, v = self._memory_keys(memory_BMD, memory_places, cache)
+            q = self._turn(self.heads.queries(x_BND), places)
             if len(k) != len(q):
                 k, v = (each.repeat_interleave(len(q) // len(k), 0) for each in (k, v))
         out = self.attend(q, k, v, valid_BM=valid_BM, queries=places, keys=memory_places, neighbours=neighbours)
@@ -199,11 +199,9 @@ class Attention(nn.Module):
         assert places is not None
         return q, k, v, places, cache.place(self, places)
 
-    def _memory_keys(
-        self, x: Tensor, memory: Tensor, places: Places | None, memory_places: Places | None, cache: Cache | None
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    def _memory_keys(self, memory: Tensor, places: Places | None, cache: Cache | None) -> tuple[Tensor, Tensor]:
         def project() -> tuple[Tensor, Tensor]:
-            return self._turn(self.heads.keys(memory), memory_places), self.heads.values(memory)
+            return self._turn(self.heads.keys(memory), places), self.heads.values(memory)
 
         k, v = project() if cache is None else cache.memory(self, project)
         if k.shape[-2] != memory.shape[1]:
@@ -211,7 +209,7 @@ class Attention(nn.Module):
                 f"the cache holds a memory of {k.shape[-2]} tokens and was given one of {memory.shape[1]}: "
                 "use a new cache for a new memory"
             )
-        return self._turn(self.heads.queries(x), places), k, v
+        return k, v
 
     def _knows_places(self, neighbours: Neighbours | None) -> bool:
         """It matters where a query stands."""

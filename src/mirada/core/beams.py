@@ -11,6 +11,7 @@ X new ones, K head dim.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import groupby
 
 import torch
@@ -47,7 +48,7 @@ class Beams:
     def reordered(self, index_R: Tensor) -> tuple[list[int], Beams] | None:
         """The sentences that are left, and the beams that the former rows `index_R` are: None if they are uneven."""
         runs = [(sentence, len(list(run))) for sentence, run in groupby((index_R // self.width).tolist())]
-        if len({width for _, width in runs}) > 1:
+        if len({width for _, width in runs}) != 1:
             return None
         hidden_RM = self.hidden_SWM.flatten(0, 1).index_select(0, index_R)
         return [sentence for sentence, _ in runs], Beams(hidden_RM.unflatten(0, (len(runs), -1)), self.num_needed)
@@ -72,9 +73,17 @@ class Beams:
 
     def apart(self, stored_SHMK: Tensor) -> Tensor:
         """(R, H, T, K): those of each row, in their order; M may leave out the last ones, which are not yet stored."""
-        own_SWM = self.hidden_SWM[..., : stored_SHMK.shape[2]] == 0
-        index_RT = own_SWM.nonzero()[:, 2].view(len(own_SWM) * self.width, -1)
-        return of_tokens(stored_SHMK, index_RT)
+        num_stored = stored_SHMK.shape[2]
+        return of_tokens(stored_SHMK, self._index_RT if num_stored == self.num_stored else self._index_of(num_stored))
+
+    @cached_property
+    def _index_RT(self) -> Tensor:
+        """For all layers of a step."""
+        return self._index_of(self.num_stored)
+
+    def _index_of(self, num_stored: int) -> Tensor:
+        own_SWM = self.hidden_SWM[..., :num_stored] == 0
+        return own_SWM.nonzero()[:, 2].view(len(own_SWM) * self.width, -1)
 
 
 @remembered

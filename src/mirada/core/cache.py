@@ -13,6 +13,8 @@ from torch import Tensor, nn
 from mirada.core.beams import Beams, of_tokens
 from mirada.core.places import Places, line
 
+MOST_OF_OTHERS = 16  # times the tokens of a beam that its sentence may store for it to look at
+
 
 class Cache:
     """One entry per attention layer. Pass the same object to every decoding step; `length` tokens have been seen."""
@@ -38,15 +40,16 @@ class Cache:
         return self._beams.apart(k_SHMK), self._beams.apart(v_SHMV)
 
     def width(self, layer: nn.Module) -> int:
-        """How many beams of a sentence share what this layer stores, their tokens or a memory.
+        """How many beams of a sentence will store their next tokens together in this layer.
 
-        Where gradients are wanted, or it has not as many tokens as other layers, every row gets its own again.
+        Every row gets its own again where gradients are wanted, where a layer has not as many tokens as others, and
+        where beams have so little in common that looking past the others' tokens costs more than copies.
         """
         if self._beams is None:
             return 1
         stored = self._seen[layer].length if layer in self._seen else 0
-        all_or_not_yet = (self._beams.num_stored, self._beams.num_stored - self._num_last)
-        if layer not in self._memory and (torch.is_grad_enabled() or stored not in all_or_not_yet):
+        is_behind = stored not in (self._beams.num_stored, self._beams.num_stored - self._num_last)
+        if is_behind or torch.is_grad_enabled() or self._beams.num_stored > MOST_OF_OTHERS * self.length(layer):
             self._part()
         return 1 if self._beams is None else self._beams.width
 
@@ -60,6 +63,7 @@ class Cache:
             return *entry.append(k_SHXK, v_SHXV, num_new), None
         if entry.length == self._beams.num_stored:  # the first of the layers
             self._beams, self._num_last = self._beams.longer(num_new), num_new
+        assert entry.length + num_new == self._beams.num_stored, "layers of one step have the same new tokens"
         return *entry.append(k_SHXK, v_SHXV, num_new // self._beams.width), self._beams.hidden_SWM
 
     def continues(self, layer: nn.Module, places: Places | None) -> bool:
@@ -110,7 +114,7 @@ class Cache:
             self._places[layer] = places.of_samples(batch_index_B)
         beams = self._shareable()
         found = None if beams is None else beams.reordered(batch_index_B)
-        if found is None:
+        if found is None or (self._beams is None and found[1].width == 1):
             self._part()
             self._select(batch_index_B)
             return

@@ -48,13 +48,12 @@ def prepare_for_decoding(model: nn.Module, precision: str = "float32") -> nn.Mod
             attention.heads = JoinedHeads(attention.heads)  # type: ignore[assignment]
     scoring = set(_scoring(prepared))
     for part in list(prepared.modules()):
-        of_tokens = _taken_bias(part) if isinstance(part, TokenMatrices) else None
         for name, child in part.named_children():
             if type(child) is nn.Linear:
-                bias = of_tokens if child.bias is None else child.bias.detach()
+                bias = _taken_bias(part) if child.bias is None else child.bias.detach()
                 setattr(part, name, make(child.weight.detach(), bias))
             elif isinstance(child, TokenEmbedding) and child in scoring:
-                setattr(part, name, TwoForms(child, make(child.weight.detach(), of_tokens)))
+                setattr(part, name, TwoForms(child, make(child.weight.detach(), _taken_bias(part))))
     for part in reversed(list(prepared.modules())):  # what is within first
         for name, child in part.named_children():
             if can_be_lean(child):
@@ -189,10 +188,12 @@ def _can_be_joined(heads: nn.Module) -> bool:
     )
 
 
-def _taken_bias(matrices: TokenMatrices) -> Tensor | None:
-    """Its b, which the product adds from now on."""
-    bias, matrices.bias = matrices.bias, None
-    return None if bias is None else bias.detach()
+def _taken_bias(part: nn.Module) -> Tensor | None:
+    """The b of matrices of tokens, which the product of one of them adds from now on."""
+    if not isinstance(part, TokenMatrices) or part.bias is None:
+        return None
+    bias, part.bias = part.bias.detach(), None
+    return bias
 
 
 def _scoring(model: nn.Module) -> Iterator[TokenEmbedding]:

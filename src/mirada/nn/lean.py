@@ -41,14 +41,14 @@ class LeanPreNorm(Called):
         self.inner, self.norm = whole.inner, whole.norm
 
     def forward(self, x_BND: Tensor, *others: Any, **context: Any) -> Tensor:
-        return self.inner(self.norm(x_BND), *others, **context).add_(x_BND)  # what a part gives is new
+        return x_BND + self.inner(self.norm(x_BND), *others, **context)
 
 
 class LeanPostNorm(LeanPreNorm):
     """y = norm(x + inner(x))"""
 
     def forward(self, x_BND: Tensor, *others: Any, **context: Any) -> Tensor:
-        return self.norm(self.inner(x_BND, *others, **context).add_(x_BND))
+        return self.norm(x_BND + self.inner(x_BND, *others, **context))
 
 
 class LeanMLP(Called):
@@ -95,18 +95,21 @@ class LeanAttention(Called, Attention):
     ) -> Tensor:
         if cache is None or x_BND.shape[1] != 1 or not self._sees_all(memory_BMD, places, cache, others):
             return super().forward(x_BND, memory_BMD, valid_BM=valid_BM, places=places, cache=cache, **others)
-        width = cache.width(self)
-        if width > 1 and memory_BMD is None and valid_BM is not None:  # which speaks of the tokens of each row
-            return super().forward(x_BND, valid_BM=valid_BM, places=places, cache=cache, **others)
         # The beams of a sentence are so many queries to what it has in common, which is read once.
-        x_SWD, hidden_SWM = x_BND.view(-1, width, x_BND.shape[-1]), None
         if memory_BMD is None:
-            q_SHWK, k_SHWK, v_SHWK = self.heads.project(x_SWD)
+            width = cache.width(self)
+            if width > 1 and valid_BM is not None:  # which speaks of the tokens of each row
+                return super().forward(x_BND, valid_BM=valid_BM, places=places, cache=cache, **others)
+            q_SHWK, k_SHWK, v_SHWK = self.heads.project(x_BND.view(-1, width, x_BND.shape[-1]))
             k_SHMK, v_SHMK, hidden_SWM = cache.append_together(self, k_SHWK, v_SHWK)
+            mask = valid_BM if hidden_SWM is None else hidden_SWM
         else:
-            q_SHWK, k_SHMK, v_SHMK = self._memory_keys(x_SWD, memory_BMD, None, None, cache)
-            valid_BM = None if valid_BM is None else valid_BM[::width]
-        return self.heads.join(self.attend.to_all(q_SHWK, k_SHMK, v_SHMK, valid_BM, hidden_SWM)).view(x_BND.shape)
+            k_SHMK, v_SHMK = self._memory_keys(memory_BMD, None, cache)
+            width = len(x_BND) // len(k_SHMK)
+            q_SHWK = self.heads.queries(x_BND.view(-1, width, x_BND.shape[-1]))
+            mask = None if valid_BM is None else valid_BM[::width]
+        out_SWD = self.heads.join(self.attend.to_all(q_SHWK, k_SHMK, v_SHMK, mask))
+        return out_SWD.reshape(*x_BND.shape[:2], -1)
 
     def _sees_all(self, memory_BMD: Tensor | None, places: Places | None, cache: Cache, others: dict[str, Any]) -> bool:
         if others.get("neighbours") is not None or self.attend.is_watched:

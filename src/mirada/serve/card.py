@@ -40,7 +40,7 @@ def _model(trained: Trained | Exported) -> dict[str, Any]:
         "size": getattr(system, "size", None),
         "num_parameters": sum(weights.numel() for weights in trained.model.parameters()),
         "device": str(trained.device),
-        "engine": "torch",
+        "engine": getattr(trained, "engine", "torch"),
         "precision": "float32",
     }
 

@@ -44,19 +44,20 @@ class Forbidden:
                 f"no_repeat_ngram={self.no_repeat_ngram}: must be at least 1, or None to allow repetition"
             )
 
-    def apply(self, log_RT: Tensor, written_RN: Tensor) -> None:
-        """Only the allowed tokens are left."""
-        forbid(log_RT, self.tokens)
+    def applied(self, logits_RT: Tensor, written_RN: Tensor) -> Tensor:
+        """A copy of the logits in which only the allowed tokens are left."""
+        logits_RT = without(logits_RT, self.tokens)
         if written_RN.shape[1] + 1 < self.min_length:
-            log_RT[:, self.end] = -torch.inf
+            logits_RT[:, self.end] = -torch.inf
         if self.no_repeat_ngram is not None and written_RN.shape[1] >= self.no_repeat_ngram:
-            log_RT[repeating(written_RN, self.no_repeat_ngram)] = -torch.inf
+            logits_RT[repeating(written_RN, self.no_repeat_ngram)] = -torch.inf
+        return logits_RT
 
 
-def forbid(logits_RT: Tensor, tokens: tuple[int, ...]) -> None:
-    """These become −∞; a number outside the vocabulary, such as a padding of −1, is no token."""
+def without(logits_RT: Tensor, tokens: tuple[int, ...]) -> Tensor:
+    """A copy in which these are −∞; a number outside the vocabulary, such as a padding of −1, is no token."""
     known = [token for token in tokens if 0 <= token < logits_RT.shape[1]]
-    logits_RT.index_fill_(1, torch.tensor(known, dtype=torch.long, device=logits_RT.device), -torch.inf)
+    return logits_RT.index_fill(1, torch.tensor(known, dtype=torch.long, device=logits_RT.device), -torch.inf)
 
 
 def repeating(written_RN: Tensor, n: int) -> tuple[Tensor, Tensor]:
@@ -68,21 +69,22 @@ def repeating(written_RN: Tensor, n: int) -> tuple[Tensor, Tensor]:
 
 
 def likeliest(logits_RT: Tensor, written_RN: Tensor, rules: Forbidden, count: int) -> tuple[Tensor, Tensor]:
-    """(R, C) the `count` likeliest tokens that are allowed, by number, and before them their log p in float64.
+    """(R, C) the `count` likeliest tokens that are allowed, by number, and before them their log p.
 
     A row that may write nothing ends, whatever `min_length` says.
     """
-    log_RT = logits_RT.log_softmax(1, dtype=torch.promote_types(logits_RT.dtype, torch.float32))
-    end_R = log_RT[:, rules.end].clone()
-    rules.apply(log_RT, written_RN)
-    token_RC = top(log_RT, count)
-    log_RC = log_RT.gather(1, token_RC)
-    if bool(log_RC.isnan().any()):  # the highest to `top`, and all of a row with an infinite one
-        raise MiradaError(BROKEN)
-    stuck_R = log_RC.amax(1) == -torch.inf
+    logits_RT = logits_RT.to(torch.promote_types(logits_RT.dtype, torch.float32))
+    log_RT = logits_RT.log_softmax(1)
+    allowed_RT = rules.applied(logits_RT, written_RN)
+    token_RC = top(allowed_RT, count)  # by logits: two that differ may have the same log p in the end
+    is_allowed_RC = allowed_RT.gather(1, token_RC) > -torch.inf
+    stuck_R = ~is_allowed_RC.any(1)
     if bool(stuck_R.any()):
-        token_RC[stuck_R, 0], log_RC[stuck_R, 0] = rules.end, end_R[stuck_R]
-    return log_RC.double(), token_RC
+        token_RC[stuck_R, 0], is_allowed_RC[stuck_R, 0] = rules.end, True
+    log_RC = log_RT.gather(1, token_RC)
+    if bool(log_RC.isnan().any()):  # all of a row is, if one logit is infinite or not a number
+        raise MiradaError(BROKEN)
+    return log_RC.double().masked_fill(~is_allowed_RC, -torch.inf), token_RC
 
 
 def top(value_RT: Tensor, count: int) -> Tensor:

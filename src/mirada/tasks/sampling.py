@@ -20,7 +20,7 @@ from torch import Tensor
 
 from mirada.errors import MiradaError
 from mirada.nn.decoding import State
-from mirada.tasks.candidates import BROKEN, forbid
+from mirada.tasks.candidates import BROKEN, without
 
 
 class TextModel(Protocol):
@@ -83,8 +83,7 @@ def stream(
 
     def choose(logits_RT: Tensor, rows: list[int]) -> list[int]:
         own = [generators[row] for row in rows]
-        allowed_RT = logits_RT.clone() if never else logits_RT
-        forbid(allowed_RT, never)
+        allowed_RT = without(logits_RT, never) if never else logits_RT
         return drawn(allowed_RT, temperature=temperature, top_k=top_k, top_p=top_p, generator=own).tolist()
 
     return _written(model, state, prompts, choose, max_length, end, device)

@@ -2,7 +2,8 @@
 
     score(Y) = log p(Y | X) / penalty(|Y|),     log p(Y | X) = Σ_n log p(y_n | y_1 … y_{n−1}, X),     y_|Y| = end
 
-A length is a number of tokens with the end token. A sentence's result depends on nothing else in its batch.
+A length is a number of tokens with the end token. A sentence's result depends on nothing else in its batch, but for the
+last bits.
 
 Shape letters: B sentences, R rows, one for every beam of those still searched, M tokens of the source, N tokens read
 or written, T tokens of the vocabulary, C candidates of a row.

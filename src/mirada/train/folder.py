@@ -115,7 +115,8 @@ class RunFolder:
         return self.result.exists()
 
     def read_data(self) -> dict:
-        return read_json(self.data)
+        """A baseline was trained on the data of its parent."""
+        return read_json(self.data if self.data.exists() else self.path.parent / self.data.name)
 
     def read_result(self) -> dict:
         return read_json(self.result)

@@ -17,7 +17,6 @@ from mirada.errors import MiradaError
 from mirada.machine.threads import threads_for
 from mirada.tasks.image import Task, saved_task
 from mirada.train.checkpoint import load_model
-from mirada.train.files import read_json
 from mirada.train.folder import RunFolder, model_folder
 from mirada.verbs.engines.exported import Exported
 from mirada.verbs.images import NamedImage, Progress, Target, named_images, read_many, rows_of
@@ -114,8 +113,7 @@ def load(run: str | Path | RunFolder, *, device: str = "auto") -> Trained:
     if not folder.path.is_dir():
         raise MiradaError(f"{folder.path}: there is no such folder; give a run made by `mirada train`.")
     weights = model_folder(folder)
-    # A baseline was trained on the data of its parent.
-    data = read_json(folder.data if folder.data.exists() else folder.path.parent / folder.data.name)
+    data = folder.read_data()
     place = device_named(device)
     kind = Trained
     if data.get("inputs") == "graph":

@@ -43,14 +43,15 @@ def segment(
     overlay: bool = False,
     polygons: bool = False,
     device: str = "auto",
+    engine: str | None = None,
     progress: Progress | None = None,
 ) -> list[Segmented]:
     """Write the mask of every image to the folder `out`: name.png with the numbers of classes, in their colours.
 
     A GeoTIFF gives name.tif, which lies where the image lies. overlay: name-overlay.png too, the image under its mask.
-    polygons: name.geojson too. An image that cannot be read is told and does not stop the others.
+    polygons: name.geojson too. engine: as of mirada.load. An image that cannot be read is told and stops no others.
     """
-    trained = masks_run(run, device)
+    trained = masks_run(run, device, engine)
     named = named_images(images)
     if not named:
         raise MiradaError("no images are given; give at least one file or folder.")

@@ -139,7 +139,7 @@ def _train_one(
     live.begins(what)
     processes = together()
     device = device_named(config.train.device)
-    # Gradients lie where they are sent from: no copies to there and back in every step.
+    # Gradients stay where they arrive: no copy back in every step.
     sending = DistributedDataParallelKwargs(gradient_as_bucket_view=True)
     precision = _mixed(config.train.precision)
     accelerator = Accelerator(cpu=device.type == "cpu", mixed_precision=precision, kwargs_handlers=[sending])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from mirada.errors import MiradaError
 from mirada.train.folder import RunFolder
-from mirada.verbs.engines.exported import MODEL, Exported, open_exported
+from mirada.verbs.engines.exported import MODEL, Exported, open_exported, require_images
 from mirada.verbs.engines.session import PACKAGES, require_names, require_package
 
 if TYPE_CHECKING:
@@ -27,7 +27,8 @@ def load(
     engine:    torch, onnx (ONNX Runtime) or openvino; None: torch, or onnx for an exported folder with model.onnx.
     precision: float32, or int8 for onnx; None: float32, or that of the exported file.
 
-    For a run the file of an engine is made on first use, in RUN/engines/, and only if it gives what torch gives.
+    For a run the file of an engine is made on first use, in RUN/engines/, and only if it gives what torch gives. Of
+    masks, what has the size that the model was trained at goes through the engine, and all else through torch.
     """
     folder = run if isinstance(run, RunFolder) else RunFolder(Path(run))
     if not folder.path.is_dir():
@@ -48,6 +49,12 @@ def load(
         if precision not in (None, found.precision):
             raise MiradaError(f"{found.path}: is a model in {found.precision}, not in {precision}; export it again.")
         return found
+    data = folder.read_data()
+    if data.get("inputs") == "masks":
+        from mirada.verbs.masks.trained import by_engine
+
+        return by_engine(folder, chosen, precision or "float32")
+    require_images(folder, data, chosen)
     from mirada.verbs.engines.make import engine_folder
 
     return open_exported(folder, chosen, inside=engine_folder(folder, chosen, precision or "float32"))

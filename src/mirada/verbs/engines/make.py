@@ -9,15 +9,13 @@ from pathlib import Path
 from mirada.errors import MiradaError
 from mirada.train.files import read_json, write_json
 from mirada.train.folder import RunFolder, model_folder
-from mirada.verbs.engines.exported import MODEL, require_images
+from mirada.verbs.engines.exported import MODEL
 
 log = logging.getLogger(__name__)
 
 
 def engine_folder(run: RunFolder, engine: str, precision: str) -> Path:
     """RUN/engines/onnx-<precision>, which ONNX Runtime and OpenVINO both read. Torch is loaded only if it is made."""
-    # A baseline was trained on the data of its parent.
-    require_images(run, read_json(run.data if run.data.exists() else run.path.parent / run.data.name), engine)
     weights = _checksum(model_folder(run) / "model.safetensors")
     folder = RunFolder(run.engines / f"onnx-{precision}")
     data = _known(folder, weights)

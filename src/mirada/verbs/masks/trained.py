@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +12,12 @@ import torch
 from mirada.data.masks.classes import MaskClasses
 from mirada.data.resize import fit_image, match_channels, padded_box
 from mirada.errors import MiradaError
+from mirada.machine.threads import num_cores
 from mirada.tasks.segment import Segment, probabilities
 from mirada.train.folder import RunFolder
+from mirada.verbs.engines.exported import MODEL
+from mirada.verbs.engines.load import load as load_by
+from mirada.verbs.engines.session import Session, open_session
 from mirada.verbs.images import named_images, named_reason, pixels_of
 from mirada.verbs.load import Progress, Trained, load
 from mirada.verbs.masks.windows import classes_in_tiles, enlarged_classes, plan_for
@@ -21,7 +25,13 @@ from mirada.verbs.masks.windows import classes_in_tiles, enlarged_classes, plan_
 
 @dataclass(frozen=True)
 class TrainedMasks(Trained):
-    """`segment` gives masks; `rows` and `predict` the share of each class."""
+    """`segment` gives masks; `rows` and `predict` the share of each class.
+
+    `session`: another engine's, for images of the size that the model was trained at, of which `engine` is the name.
+    """
+
+    session: Session | None = None
+    engine: str = "torch"
 
     @property
     def classes(self) -> MaskClasses:
@@ -96,12 +106,27 @@ class TrainedMasks(Trained):
     def _logits(self, pixels_HWC: np.ndarray) -> torch.Tensor:
         """(C, h, w) of one image."""
         chosen = torch.from_numpy(pixels_HWC.transpose(2, 0, 1).copy())[None]
-        return self.model(self.normalisation.apply(chosen).to(self.device))[0].float().cpu()
+        normalised = self.normalisation.apply(chosen)
+        if self.session is not None and pixels_HWC.shape[:2] == tuple(self.data["image_size"]):
+            return torch.from_numpy(self.session(normalised.contiguous().numpy()))[0]
+        return self.model(normalised.to(self.device))[0].float().cpu()
 
 
-def masks_run(run: str | Path | RunFolder | Trained, device: str = "auto") -> TrainedMasks:
+def by_engine(run: RunFolder, engine: str, precision: str) -> TrainedMasks:
+    """With the session of an engine, made on first use."""
+    from mirada.verbs.engines.make import engine_folder
+
+    if precision != "float32":
+        raise MiradaError(f"{run.path}: masks are computed in float32, not in {precision}; leave --precision out.")
+    trained = load(run, device="cpu")
+    assert isinstance(trained, TrainedMasks)
+    path = engine_folder(run, engine, precision) / MODEL
+    return replace(trained, session=open_session(path, engine, num_cores()), engine=engine)
+
+
+def masks_run(run: str | Path | RunFolder | Trained, device: str = "auto", engine: str | None = None) -> TrainedMasks:
     """The model of a run on masks; other runs are refused."""
-    trained = run if isinstance(run, Trained) else load(run, device=device)
+    trained = run if isinstance(run, Trained) else load_by(run, device=device, engine=engine)
     if not isinstance(trained, TrainedMasks):
         raise MiradaError(f"{trained.folder.path}: this model was not trained on masks; give a run that was.")
     return trained
