@@ -5,7 +5,7 @@ import sys
 
 import numpy as np
 import pytest
-from benchmarks import engines, jobs
+from benchmarks import engines, jobs, mask_engines
 from benchmarks.engine_processes import watched
 from benchmarks.page_engines import engines_text, rounding_text
 
@@ -91,3 +91,26 @@ def test_what_the_page_says_of_rounding():
     assert "| cifar10 | `vit` by the preset | 1,234,567 | 5,000 | 80.22 % | 80.00 % | -0.22 |" in text
     assert "refused: int8 loses too much" in text
     assert not rounding_text([])
+
+
+@pytest.mark.long
+def test_masks_by_engines_are_tried_out(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(jobs, "RUNS", tmp_path)
+    mask_engines.main(["--try"])
+    kept = json.loads((tmp_path / "mask_engines-try" / "mask_engines.json").read_text())
+    for found in kept["systems"].values():
+        assert {"torch", "onnx float32"} <= set(found["ms"]) and "onnx int8" not in found["ms"]
+        assert all(largest < 1e-4 for largest in found["difference"].values())
+    assert "| `unet:micro` | onnx float32 |" in capsys.readouterr().out
+
+
+def test_parts_of_results_keep_the_version_that_they_are_of(tmp_path, monkeypatch):
+    monkeypatch.setattr(jobs, "VERSION", "abc1234")
+    made = {"machine": {"processor": "Abacus"}, "first": {"ms": 1.0}, "second": [2.0], "cores": 2}
+    jobs.write_whole(tmp_path / "x.json", made)
+    monkeypatch.setattr(jobs, "VERSION", "def5678")
+    jobs.write_whole(tmp_path / "x.json", made | {"second": [3.0]})
+    kept = json.loads((tmp_path / "x.json").read_text())
+    assert kept["versions"] == {"first": "abc1234", "second": "def5678"}
+    jobs.append_line(tmp_path / "x.jsonl", {"ms": 1.0})
+    assert jobs.read_lines(tmp_path / "x.jsonl") == [{"ms": 1.0, "version": "def5678"}]

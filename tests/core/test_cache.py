@@ -337,10 +337,10 @@ def test_rows_that_share_little_are_stored_apart():
     layer, cache = torch.nn.Identity(), Cache()
     with torch.inference_mode():
         cache.append(layer, *torch.randn(2, 1, H, 1, K))
-        cache.reorder(torch.zeros(50, dtype=torch.long))
+        cache.reorder(torch.zeros(200, dtype=torch.long))
         widths = []
         for _ in range(4):
-            cache.append(layer, *torch.randn(2, 50, H, 1, K))
+            cache.append(layer, *torch.randn(2, 200, H, 1, K))
             widths.append(cache.width(layer))
     assert widths[-1] == 1 and cache.length(layer) == 5
 

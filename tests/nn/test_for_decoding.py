@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from mirada.core import Attend, Cache, record
+from mirada.core import Attend, Attention, Cache, Concatenated, causal, full, record
 from mirada.errors import MiradaError
 from mirada.nn import for_decoding
 from mirada.nn.for_decoding import JoinedHeads, Packed, Rounded, Turned, TwoForms, prepare_for_decoding
@@ -27,6 +27,7 @@ WRITERS = {
 TRANSLATORS = {
     "transformer": ("transformer", {}),
     "post": ("transformer", {"norm": "post", "tie": "none", "output_bias": True}),
+    "biased": ("transformer", {"output_bias": True}),
     "two vocabularies": ("transformer", {"num_target_tokens": 41, "position": "learned"}),
     "Shaw": ("transformer", {"position": "shaw", "neighbours": "window:3"}),
     "rotary": ("transformer", {"position": "rotary", "neighbours": "strided:4"}),
@@ -248,3 +249,97 @@ def test_a_memory_with_padding_is_seen_as_ever():
         *(beam_search(each, source_BM, start=START, end=END) for each in (prepared, model)), strict=True
     ):
         assert [each.tokens for each in one] == [each.tokens for each in other]
+
+
+class Forgetful:
+    """Reads all that it has written anew at every step."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self.model, self.pad = model, model.pad
+
+    def begin(self, source_BM: torch.Tensor) -> SimpleNamespace:
+        state = SimpleNamespace(source_BM=source_BM, read_BN=source_BM[:, :0])
+
+        def reorder(index_B: torch.Tensor) -> None:
+            state.source_BM, state.read_BN = state.source_BM[index_B], state.read_BN[index_B]
+
+        state.reorder = reorder
+        return state
+
+    def next_logits(self, read_BN: torch.Tensor, state: SimpleNamespace) -> torch.Tensor:
+        state.read_BN = torch.cat([state.read_BN, read_BN], dim=1)
+        return self.model(state.source_BM, state.read_BN)[:, -1:]
+
+
+@pytest.mark.parametrize("kind", ["transformer", "post", "Shaw", "rotary"])
+@pytest.mark.parametrize("is_prepared", [True, False], ids=["prepared", "as it is"])
+def test_beams_that_share_what_they_wrote_search_as_those_that_read_all_anew(kind, is_prepared):
+    """Sentences of other lengths drop out at other times, and tokens that no beam has any more are forgotten."""
+    model = shaken(*TRANSLATORS[kind][:1], **TRANSLATORS[kind][1]).double()
+    source_BM = texts()
+    source_BM[1, 6:] = model.pad
+    how = {"start": START, "end": END, "beam": 4, "n_best": 3, "max_length": 25}
+    wanted = beam_search(Forgetful(model), source_BM, **how)
+    found = beam_search(prepare_for_decoding(model) if is_prepared else model, source_BM, **how)
+    for one, other in zip(found, wanted, strict=True):
+        assert [each.tokens for each in one] == [each.tokens for each in other]
+
+
+def prepared_layer(**shape) -> tuple[Attention, nn.Module]:
+    rule = full() if "memory_dim" in shape else causal()
+    layer = Attention(Concatenated(12, 4, **shape), neighbours=rule).eval()
+    return layer, prepare_for_decoding(nn.ModuleDict({"layer": layer}))["layer"]
+
+
+@pytest.mark.parametrize("shape", [{"out_dim": 5}, {"num_key_heads": 2}, {"head_dim": 7}], ids=str)
+def test_heads_of_all_shapes_share_their_beams(shape):
+    layer, prepared = prepared_layer(**shape)
+    assert isinstance(prepared, LeanAttention)
+    x, rows, caches = torch.randn(6, 5, 12), 2, (Cache(), Cache())
+    moves = ([0, 0, 0, 1, 1, 1], [1, 1, 0, 3, 5, 4], [0, 1, 2, 3, 3, 3], [3, 4, 5], [0, 1, 2])
+    with torch.inference_mode():
+        for n, index in enumerate(moves):
+            wanted, found = (
+                each(x[:rows, n : n + 1], cache=cache) for each, cache in zip((layer, prepared), caches, strict=True)
+            )
+            torch.testing.assert_close(found, wanted, **CLOSE)
+            rows = len(index)
+            for cache in caches:
+                cache.reorder(torch.tensor(index))
+
+
+def test_fewer_rows_of_memory_than_queries_are_shared():
+    layer, prepared = prepared_layer(memory_dim=17)
+    x, memory, valid = torch.randn(6, 1, 12), torch.randn(2, 7, 17), torch.ones(6, 7, dtype=torch.bool)
+    valid[3:, 4:] = False
+    with torch.inference_mode():
+        wanted = layer(x, memory.repeat_interleave(3, 0), valid_BM=valid)
+        torch.testing.assert_close(prepared(x, memory, valid_BM=valid, cache=Cache()), wanted, **CLOSE)
+
+
+def test_beams_that_share_can_be_recorded_and_trained():
+    """What needs the tokens of every row gets them, also in the middle of a search."""
+    model = shaken("transformer")
+    prepared, index = prepare_for_decoding(model), torch.tensor([0, 0, 1, 1, 2, 2])
+    states = [each.begin(texts()) for each in (model, prepared)]
+    with torch.no_grad():
+        for token in (3, 4, 5):
+            rows = 3 if token == 3 else 6
+            for each, state in zip((model, prepared), states, strict=True):
+                each.next_logits(torch.full((rows, 1), token), state)
+                state.reorder(index if token == 3 else torch.tensor([1, 0, 2, 2, 5, 4]))
+        read = torch.arange(6, 12)[:, None]
+        with record(prepared) as maps:
+            found = prepared.next_logits(read, states[1])
+        torch.testing.assert_close(found, model.next_logits(read, states[0]), **CLOSE)
+        assert {len(each.keys) for each in maps.in_order} >= {4}
+    torch.testing.assert_close(
+        *(m.next_logits(read, s) for m, s in zip((prepared, model), states, strict=True)), **CLOSE
+    )
+
+
+def test_a_bias_that_nobody_takes_stays():
+    model = shaken("transformer", tie="none", output_bias=True)
+    torch.nn.utils.parametrizations.weight_norm(model.tokens.own_output)
+    with torch.no_grad():
+        torch.testing.assert_close(prepare_for_decoding(model)(texts(), texts(7)), model(texts(), texts(7)), **CLOSE)

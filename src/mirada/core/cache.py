@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from mirada.core.beams import Beams, of_tokens
 from mirada.core.places import Places, line
 
-MOST_OF_OTHERS = 16  # times the tokens of a beam that its sentence may store for it to look at
+MOST_OF_OTHERS = 64  # times the tokens of a beam that its sentence may store for it to look at
 
 
 class Cache:
