@@ -334,7 +334,7 @@ def test_beams_that_share_can_be_recorded_and_trained():
         torch.testing.assert_close(found, model.next_logits(read, states[0]), **CLOSE)
         assert {len(each.keys) for each in maps.in_order} >= {4}
     torch.testing.assert_close(
-        *(m.next_logits(read, s) for m, s in zip((prepared, model), states, strict=True)), **CLOSE
+        *(m.next_logits(read, s) for m, s in zip((model, prepared), states, strict=True)), **CLOSE
     )
 
 
