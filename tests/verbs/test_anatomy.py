@@ -157,6 +157,7 @@ def test_command_line(own_run, no_figures):
     assert on_command_line(own_run, "--quiet").stdout == ""
 
 
+@pytest.mark.long
 def test_masks(no_figures, tmp_path):
     found = anatomy(shapes.run(), out=tmp_path / "out").anatomy
     assert found.num_inputs == 4 and found.heads[0].keys.size == (2, 2)
@@ -165,7 +166,10 @@ def test_masks(no_figures, tmp_path):
     assert tiled.num_inputs == 1 and tiled.heads[0].keys.size == (1, 1)
 
 
-@pytest.mark.parametrize("kind", ["book", "lines", "labels", "pairs"])
+ALSO_LONG = [pytest.param(kind, marks=pytest.mark.long) for kind in ("lines", "labels", "pairs")]
+
+
+@pytest.mark.parametrize("kind", ["book", *ALSO_LONG])
 def test_texts(kind, tmp_path):
     run = texts.run(kind)
     found = anatomy(run, out=tmp_path).anatomy

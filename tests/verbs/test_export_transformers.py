@@ -21,7 +21,7 @@ PLAIN = (
 )
 
 
-@pytest.mark.parametrize("system", ["vit", "deit"])
+@pytest.mark.parametrize("system", ["vit", pytest.param("deit", marks=pytest.mark.long)])
 def test_round_trip(system, photos, tmp_path):
     settings = [*PLAIN, *(["system.arguments.pooling=class"] if system == "vit" else [])]
     run = mirada.train(photos, system=system, settings=settings, out=tmp_path / "run")

@@ -16,7 +16,6 @@ from mirada.errors import MiradaError
 from mirada.verbs import export_onnx
 from mirada.verbs.engines import exported, make, session
 from mirada.verbs.engines.exported import Exported
-from tests import shapes
 from tests.verbs.engines import exported_run
 from tests.verbs.trained_run import make_photos
 
@@ -175,11 +174,6 @@ def test_a_spoilt_file_is_a_sentence(folder, tmp_path):
     (spoilt / "model.onnx").write_bytes(b"nothing")
     with pytest.raises(MiradaError, match="onnxruntime cannot open this model"):
         mirada.load(spoilt).predict(np.zeros((8, 8, 3), np.uint8))
-
-
-def test_masks_stay_with_torch():
-    with pytest.raises(MiradaError, match="models of masks predict by torch only, not by onnx"):
-        mirada.load(shapes.run(), engine="onnx")
 
 
 @pytest.mark.long

@@ -16,7 +16,7 @@ from tests.shapes import run, shapes, tiled_run
 pytest.importorskip("onnxruntime")
 
 
-@pytest.mark.parametrize("engine", ["onnx", "openvino"])
+@pytest.mark.parametrize("engine", ["onnx", pytest.param("openvino", marks=pytest.mark.long)])
 def test_masks_are_those_of_torch(engine):
     if engine == "openvino":
         pytest.importorskip("openvino")
@@ -31,6 +31,7 @@ def test_masks_are_those_of_torch(engine):
     assert asked == [(1, 3, *by_engine.data["image_size"])]
 
 
+@pytest.mark.long
 def test_windows_of_another_size_stay_with_torch():
     by_engine, by_torch = mirada.load(tiled_run(), engine="onnx"), masks_run(tiled_run())
     height, width = by_engine.data["image_size"]
