@@ -44,20 +44,24 @@ class Forbidden:
                 f"no_repeat_ngram={self.no_repeat_ngram}: must be at least 1, or None to allow repetition"
             )
 
-    def applied(self, logits_RT: Tensor, written_RN: Tensor) -> Tensor:
-        """A copy of the logits in which only the allowed tokens are left."""
-        logits_RT = without(logits_RT, self.tokens)
+    def applied_(self, log_RT: Tensor, written_RN: Tensor) -> None:
+        """−∞ for all but the allowed tokens, in place: a copy of a whole vocabulary takes as long as half a layer."""
+        log_RT.index_fill_(1, _known(self.tokens, log_RT), -torch.inf)
         if written_RN.shape[1] + 1 < self.min_length:
-            logits_RT[:, self.end] = -torch.inf
+            log_RT[:, self.end] = -torch.inf
         if self.no_repeat_ngram is not None and written_RN.shape[1] >= self.no_repeat_ngram:
-            logits_RT[repeating(written_RN, self.no_repeat_ngram)] = -torch.inf
-        return logits_RT
+            log_RT[repeating(written_RN, self.no_repeat_ngram)] = -torch.inf
 
 
 def without(logits_RT: Tensor, tokens: tuple[int, ...]) -> Tensor:
-    """A copy in which these are −∞; a number outside the vocabulary, such as a padding of −1, is no token."""
+    """A copy in which these are −∞."""
+    return logits_RT.index_fill(1, _known(tokens, logits_RT), -torch.inf)
+
+
+def _known(tokens: tuple[int, ...], logits_RT: Tensor) -> Tensor:
+    """A number outside the vocabulary, such as a padding of −1, is no token."""
     known = [token for token in tokens if 0 <= token < logits_RT.shape[1]]
-    return logits_RT.index_fill(1, torch.tensor(known, dtype=torch.long, device=logits_RT.device), -torch.inf)
+    return torch.tensor(known, dtype=torch.long, device=logits_RT.device)
 
 
 def repeating(written_RN: Tensor, n: int) -> tuple[Tensor, Tensor]:
@@ -75,25 +79,29 @@ def likeliest(logits_RT: Tensor, written_RN: Tensor, rules: Forbidden, count: in
     """
     logits_RT = logits_RT.to(torch.promote_types(logits_RT.dtype, torch.float32))
     log_RT = logits_RT.log_softmax(1)
-    allowed_RT = rules.applied(logits_RT, written_RN)
-    token_RC = top(allowed_RT, count)  # by logits: two that differ may have the same log p in the end
-    is_allowed_RC = allowed_RT.gather(1, token_RC) > -torch.inf
-    stuck_R = ~is_allowed_RC.any(1)
-    if bool(stuck_R.any()):
-        token_RC[stuck_R, 0], is_allowed_RC[stuck_R, 0] = rules.end, True
-    log_RC = log_RT.gather(1, token_RC)
-    if bool(log_RC.isnan().any()):  # all of a row is, if one logit is infinite or not a number
+    log_end_R = log_RT[:, rules.end].clone()
+    if bool(log_end_R.isnan().any()):  # as is all of a row, if one logit is infinite or not a number
         raise MiradaError(BROKEN)
-    return log_RC.double().masked_fill(~is_allowed_RC, -torch.inf), token_RC
+    rules.applied_(log_RT, written_RN)
+    token_RC = top(log_RT, count, logits_RT)
+    log_RC = log_RT.gather(1, token_RC)
+    stuck_R = (log_RC == -torch.inf).all(1)
+    if bool(stuck_R.any()):
+        token_RC[stuck_R, 0], log_RC[stuck_R, 0] = rules.end, log_end_R[stuck_R]
+    return log_RC.double(), token_RC
 
 
-def top(value_RT: Tensor, count: int) -> Tensor:
-    """(R, C) where the `count` highest values of every row are, from left to right; of equals, those further left."""
-    if count >= value_RT.shape[1]:
-        return torch.arange(value_RT.shape[1], device=value_RT.device).repeat(len(value_RT), 1)
-    highest, index = highest_of(value_RT, count + 1)
+def top(log_RT: Tensor, count: int, logits_RT: Tensor) -> Tensor:
+    """(R, C) where the `count` highest values of every row are, from left to right.
+
+    Of equals it is those with the higher logits, which may differ where log p no longer does, or those further left.
+    """
+    if count >= log_RT.shape[1]:
+        return torch.arange(log_RT.shape[1], device=log_RT.device).repeat(len(log_RT), 1)
+    highest, index = highest_of(log_RT, count + 1)
     if bool(((highest[:, -2] == highest[:, -1]) & highest[:, -1].isfinite()).any()):
-        index = value_RT.sort(descending=True, stable=True).indices  # topk does not say which of equals it takes
+        allowed_RT = logits_RT.masked_fill(log_RT == -torch.inf, -torch.inf)
+        index = allowed_RT.sort(descending=True, stable=True).indices  # topk does not say which of equals it takes
     return index[:, :count].sort().values
 
 
