@@ -1,16 +1,17 @@
 """How fast text is written: against transformers and CTranslate2 with the same weights, and a search without memory.
 
-    python benchmarks/decoding.py           a quarter of an hour, on an idle machine
+    python benchmarks/decoding.py           half an hour, on an idle machine
     python benchmarks/decoding.py --only translating
     python benchmarks/decoding.py --table   only print what there is
     python benchmarks/decoding.py --try     small models, two rounds, on any machine
 
 writing      A GPT of the size of GPT-2 small with random weights goes on from 32 tokens with 64 likeliest ones;
              `GPT2LMHeadModel.generate` with its cache has the same weights, and so has CTranslate2. Batch 1 and 8.
-translating  A Transformer of our size "small" as transformers' Marian has it, random weights, beam 4, four times 8
-             sentences of 16 tokens, one batch after the other, 32 and 64 tokens written. Opponents: the same search
-             that reads all it has written anew at every step, `MarianMTModel.generate` with and without its cache, and
-             CTranslate2, all with the same weights.
+translating  Transformers of our sizes "base", which published Marian models have, and "small" as transformers' Marian
+             has them, random weights, beam 4, 8 sentences of 16 tokens, 32 tokens written; the small one does this
+             four times, and with 64 tokens, too. Opponents: the same search that reads all it has written anew at
+             every step, and takes the scores after the last token only, `MarianMTModel.generate` with and without its
+             cache, and CTranslate2, all with the same weights.
 
 Ours, prepared for decoding as `mirada generate` and `mirada translate` do it, and CTranslate2 run in float32 and int8.
 CTranslate2 is in .venv-peers; where it is not installed, it is left out, and that is said.
@@ -62,22 +63,21 @@ MEASURED = {
     "gpt": {"n_layer": 12, "n_embd": 768, "n_head": 12, "vocab_size": 50257},
     "prompt": 32,
     "written": 64,
-    "marian": {"dim": 256, "depth": 3, "heads": 4, "tokens": 8000},
-    "batches": 4,
+    "marian": {
+        "base": {"dim": 512, "depth": 6, "heads": 8, "tokens": 16000, "batches": 1, "targets": [32]},
+        "small": {"dim": 256, "depth": 3, "heads": 4, "tokens": 8000, "batches": 4, "targets": [32, 64]},
+    },
     "sentences": 8,
     "source": 16,
-    "targets": [32, 64],
 }
 TRIED = {
     "rounds": 2,
     "gpt": {"n_layer": 2, "n_embd": 32, "n_head": 2, "vocab_size": 101},
     "prompt": 5,
     "written": 7,
-    "marian": {"dim": 32, "depth": 2, "heads": 2, "tokens": 101},
-    "batches": 2,
+    "marian": {"tiny": {"dim": 32, "depth": 2, "heads": 2, "tokens": 101, "batches": 2, "targets": [7, 11]}},
     "sentences": 3,
     "source": 5,
-    "targets": [7, 11],
 }
 Candidates = dict[str, Callable[[], list[list[int]]]]
 
@@ -127,19 +127,21 @@ def measure(sizes: dict, only: str = "") -> dict:
 def num_tokens_of(sizes: dict) -> dict[str, int]:
     """All that are written, by job."""
     writing_jobs = {f"writing, batch {batch}": batch * sizes["written"] for batch in BATCHES}
-    sentences = sizes["batches"] * sizes["sentences"]
-    return {
-        **writing_jobs,
-        **{f"translating to {length} tokens, beam {BEAM}": sentences * length for length in sizes["targets"]},
+    translating_jobs = {
+        f"translating by {name} to {length} tokens, beam {BEAM}": shape["batches"] * sizes["sentences"] * length
+        for name, shape in sizes["marian"].items()
+        for length in shape["targets"]
     }
+    return writing_jobs | translating_jobs
 
 
 def candidates_of(library: str, sizes: dict) -> Candidates:
     """Of all jobs, whose name each begins with; the weights are the same in every library."""
     quietly_import_transformers()
     translators = [
-        {name: repeated(run, sizes["batches"]) for name, run in translating(sizes, length, library).items()}
-        for length in sizes["targets"]
+        {name: repeated(run, shape["batches"]) for name, run in translating(sizes, shape, length, library).items()}
+        for shape in sizes["marian"].values()
+        for length in shape["targets"]
     ]
     of_jobs = [*(writing(sizes, batch, library) for batch in BATCHES), *translators]
     return {
@@ -148,7 +150,7 @@ def candidates_of(library: str, sizes: dict) -> Candidates:
 
 
 def repeated(run: Callable[[], list[list[int]]], times: int) -> Callable[[], list[list[int]]]:
-    """One batch is so quick that what is timed would be a library waking up after the others had the processor."""
+    """One batch of a small model is so quick that a library's waking up, after others had the processor, would count."""
     return lambda: [text for _ in range(times) for text in run()]
 
 
@@ -220,11 +222,10 @@ def writing(sizes: dict, batch: int, library: str) -> Candidates:
     return decoding_ctranslate2.writers(theirs, prompt, sizes["written"], end=num_tokens - 1)
 
 
-def translating(sizes: dict, length: int, library: str) -> Candidates:
+def translating(sizes: dict, shape: dict, length: int, library: str) -> Candidates:
     from transformers import MarianConfig, MarianMTModel
 
     torch.manual_seed(0)
-    shape = sizes["marian"]
     pad = shape["tokens"] - 1
     sides = {
         f"{side}_{name}": value
@@ -302,7 +303,7 @@ class Forgetful:
     def next_logits(self, read_BN: Tensor, state: Written) -> Tensor:
         state.written_BN = torch.cat([state.written_BN, read_BN], dim=1)
         fresh = type(state.read)(state.read.memory_BMD, state.read.valid_BM)
-        return self.model.next_logits(state.written_BN, fresh)[:, -1:]
+        return self.model.next_logits(state.written_BN, fresh, num_last=1)
 
 
 @dataclass

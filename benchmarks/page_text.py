@@ -117,8 +117,15 @@ def decoding_text(kept: dict) -> str:
         f"in a process of its own, in turns, {kept['threads']} threads of {kept['machine']['processor']}, torch "
         f"{kept['machine']['torch']}, wall time, {sizes['rounds']} rounds; medians and quartiles. Writing: "
         f"a GPT of the size of GPT-2 small goes on from {sizes['prompt']} tokens with {sizes['written']} "
-        f"more. Translating: a Transformer of dim {sizes['marian']['dim']} and {sizes['marian']['depth']} layers, "
-        f"{sizes['batches']} × {sizes['sentences']} sentences of {sizes['source']} tokens.\n\n" + markdown(rows)
+        f"more. Translating: {sizes['sentences']} sentences of {sizes['source']} tokens by {_marians(sizes)}. Without "
+        "a cache, ours takes the scores after the last token only, and transformers as it does.\n\n" + markdown(rows)
+    )
+
+
+def _marians(sizes: dict) -> str:
+    return " and ".join(
+        f"a Transformer {name} of dim {shape['dim']}, {shape['depth']} layers and {shape['tokens']:,} tokens"
+        for name, shape in sizes["marian"].items()
     )
 
 

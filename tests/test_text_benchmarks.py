@@ -190,7 +190,8 @@ def test_senses_are_tried_out_and_drawn(data, capsys):
 def test_all_write_the_same_tokens(data, capsys):
     decoding.main(["--try"])
     kept = json.loads((data / "runs" / "decoding-try" / "decoding.json").read_text())
-    translating = [f"translating to {length} tokens, beam 4" for length in decoding.TRIED["targets"]]
+    lengths = decoding.TRIED["marian"]["tiny"]["targets"]
+    translating = [f"translating by tiny to {length} tokens, beam 4" for length in lengths]
     assert list(kept["rows"]) == ["writing, batch 1", "writing, batch 8", *translating]
     for row in kept["rows"].values():
         assert {share for name, share in row["same_tokens"].items() if "int8" not in name} == {1.0}
