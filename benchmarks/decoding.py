@@ -150,7 +150,7 @@ def candidates_of(library: str, sizes: dict) -> Candidates:
 
 
 def repeated(run: Callable[[], list[list[int]]], times: int) -> Callable[[], list[list[int]]]:
-    """One batch of a small model is so quick that a library's waking up, after others had the processor, would count."""
+    """A batch of a small model is so quick that a library's waking up, after others had the processor, would count."""
     return lambda: [text for _ in range(times) for text in run()]
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from mirada.errors import MiradaError
 from mirada.systems import card, create
-from mirada.tasks.candidates import highest_of
+from mirada.tasks.candidates import Forbidden, highest_of, likeliest
 from mirada.tasks.length_penalty import LengthPenalty
 from mirada.tasks.search import LONGER_THAN_SOURCE, Hypothesis, beam_search, greedy
 from tests.tasks.tabled import END, PAD, START, Tabled, all_texts, log_probability, padded, scattered
@@ -355,3 +355,17 @@ def test_the_highest_of_many_are_those_of_a_whole_search(num_tokens, count):
     value_RT[2] = value_RT[2].sort().values  # all within one block, or in the rest
     found, wanted = highest_of(value_RT, count), value_RT.topk(count)
     assert torch.equal(found[0], wanted.values) and torch.equal(found[1], wanted.indices)
+
+
+@pytest.mark.parametrize("num_tokens", [11, 907])
+def test_logits_decide_where_log_probabilities_no_longer_differ(num_tokens):
+    logits_RT = torch.zeros(2, num_tokens)
+    logits_RT[:, 0] = 1000.0
+    logits_RT[:, 5] = 1.0
+    logits_RT[1, 7] = torch.nextafter(torch.tensor(1.0), torch.tensor(2.0))
+    logits_RT[0, 7] = 1.0
+    before = logits_RT.clone()
+    log_RC, token_RC = likeliest(logits_RT, torch.empty(2, 0, dtype=torch.long), Forbidden(end=1, tokens=(3,)), count=2)
+    assert token_RC.tolist() == [[0, 5], [0, 7]]
+    assert log_RC.tolist() == [[0.0, -999.0], [0.0, -999.0]]
+    assert torch.equal(logits_RT, before)  # which may be what the model keeps
