@@ -101,17 +101,18 @@ def rounding_text(found: list[dict]) -> str:
     rows = [
         [
             each["dataset"],
-            "tutorial's ViT" if each["contender"] == "tutorial" else "`vit` by the preset",
+            {"tutorial": "tutorial's ViT", "preset": "`vit` by the preset"}.get(each["contender"], each["contender"]),
             f"{each['num_parameters']:,}",
+            f"{each['steps']:,}",
             *_both_scores(each),
         ]
         for each in found
     ]
     return (
-        "## Accuracy in 8 bits\n\n`python benchmarks/rounding.py`: models trained for "
-        f"{found[0]['steps']:,} steps, then `mirada export --to onnx --precision int8`; accuracy on the held-out "
-        "images. Where more than half a point is lost, nothing is written.\n\n"
-        + _table(["data", "model", "parameters", "held out", "float32", "int8", "change in points"], rows)
+        "## Accuracy in 8 bits\n\n`python benchmarks/rounding.py`: models trained from scratch for so many steps, then "
+        "`mirada export --to onnx --precision int8`; accuracy on the held-out images. Where more than half a point is "
+        "lost, nothing is written.\n\n"
+        + _table(["data", "model", "parameters", "steps", "held out", "float32", "int8", "change in points"], rows)
     )
 
 

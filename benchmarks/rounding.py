@@ -1,12 +1,12 @@
 """What 8-bit weights and products cost in accuracy: models that learned real images, before and after.
 
-    python benchmarks/rounding.py           what is missing, two jobs at a time: about a quarter of an hour
+    python benchmarks/rounding.py           what is missing, two jobs at a time: about three quarters of an hour
     python benchmarks/rounding.py --table   only print what there is
     python benchmarks/rounding.py --try     a few steps, kept apart
 
-Each is trained by its preset or as tutorials do it, and exported by `mirada export --to onnx --precision int8`,
-which measures both on the held-out images and refuses to write where more than half a point is lost. Nothing is timed,
-so the machine need not be idle.
+Each is trained by its preset, or as tutorials do it, or is a ViT-B/16 that sees 16 patches, and is then exported by
+`mirada export --to onnx --precision int8`, which measures both on the held-out images and refuses to write where more
+than half a point is lost. Nothing is timed, so the machine need not be idle.
 """
 
 from __future__ import annotations
@@ -28,8 +28,18 @@ from mirada.train.folder import RunFolder
 from mirada.verbs.export import export
 from mirada.verbs.train import resume, train
 
-STEPS, TRIED_STEPS = 1000, 3
-MODELS = (("cifar10", "preset"), ("cifar10", "tutorial"), ("fashion", "preset"), ("pets", "preset"))
+TRIED_STEPS = 3
+STEPS = {  # for which a model of a data set is trained
+    ("cifar10", "preset"): 1000,
+    ("cifar10", "tutorial"): 1000,
+    ("fashion", "preset"): 1000,
+    ("pets", "preset"): 1000,
+    ("fashion", "ViT-B/16"): 400,
+}
+VIT_B = [
+    *("system.size=B/16", "system.arguments.depth=12", "system.arguments.patch_size=16", "data.image_size=[64,64]"),
+    *("train.batch_size=24", "train.learning_rate=3e-4", "train.clip=1", "train.evaluations=2", "data.val=0.01"),
+]
 
 
 def main(words: list[str] | None = None) -> None:
@@ -41,34 +51,35 @@ def main(words: list[str] | None = None) -> None:
     if args.job:
         carry_out(args.job)
         return
-    steps = TRIED_STEPS if args.is_tried else STEPS
-    done = [{name: kept[name] for name in ("dataset", "contender", "steps")} for kept in found_of(steps)]
-    wanted = [{"dataset": dataset, "contender": contender, "steps": steps} for dataset, contender in MODELS]
+    results = results_file(args.is_tried)
+    done = [{name: kept[name] for name in ("dataset", "contender", "steps")} for kept in read_lines(results)]
+    wanted = [
+        {"dataset": dataset, "contender": contender, "steps": TRIED_STEPS if args.is_tried else steps}
+        for (dataset, contender), steps in STEPS.items()
+    ]
     if not args.table:
         run_all(__file__, [job for job in wanted if job not in done and is_there(job["dataset"])], at_once=2)
-    print(rounding_text(found_of(steps)))
+    print(rounding_text(read_lines(results)))
 
 
-def results_file(steps: int) -> Path:
-    return (jobs.RESULTS if steps == STEPS else jobs.RUNS / "rounding-try") / "rounding.jsonl"
-
-
-def found_of(steps: int) -> list[dict]:
-    return [kept for kept in read_lines(results_file(steps)) if kept["steps"] == steps]
+def results_file(is_tried: bool) -> Path:
+    return (jobs.RUNS / "rounding-try" if is_tried else jobs.RESULTS) / "rounding.jsonl"
 
 
 def carry_out(job: dict) -> None:
     dataset, contender, steps = job["dataset"], job["contender"], job["steps"]
-    name = f"{dataset} {contender} {steps}"
+    name = f"{dataset} {contender.replace('/', ' ')} {steps}"
     folder, watcher = RunFolder(jobs.RUNS / "rounding" / name), Lines(name)
     if folder.config.exists():
         run = resume(folder.path, watcher=watcher)
     else:
-        settings = [*settings_of(dataset, contender), f"train.steps={steps}"]
+        own = settings_of(dataset, "tutorial") + VIT_B if contender == "ViT-B/16" else settings_of(dataset, contender)
+        settings = [*own, f"train.steps={steps}"]
         preset = DATASETS[dataset]["preset"]
         run = train(source_of(dataset), preset=preset, settings=settings, out=folder.path, watcher=watcher)
     append_line(
-        results_file(steps), {**job, "num_parameters": run.read_result()["num_parameters"], **before_and_after(run)}
+        results_file(steps == TRIED_STEPS),
+        {**job, "num_parameters": run.read_result()["num_parameters"], **before_and_after(run)},
     )
     shutil.rmtree(run.path)
 

@@ -88,7 +88,7 @@ def test_what_the_page_says_of_rounding():
     kept = {"dataset": "cifar10", "float32": 0.8022, "int8": 0.8, "num_held_out": 5000}
     lost = {"dataset": "pets", "refused": "int8 loses too much"}
     text = rounding_text([of_all | kept, of_all | lost])
-    assert "| cifar10 | `vit` by the preset | 1,234,567 | 5,000 | 80.22 % | 80.00 % | -0.22 |" in text
+    assert "| cifar10 | `vit` by the preset | 1,234,567 | 1,000 | 5,000 | 80.22 % | 80.00 % | -0.22 |" in text
     assert "refused: int8 loses too much" in text
     assert not rounding_text([])
 
