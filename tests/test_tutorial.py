@@ -20,6 +20,7 @@ def examples(page: Path) -> list[str]:
     return EXAMPLE.findall(page.read_text("utf-8"))
 
 
+@pytest.mark.long
 def test_tutorial_runs_and_draws_every_picture_of_its_page(tmp_path):
     build_tutorial.run(tmp_path)
     drawn = {path.name for path in tmp_path.iterdir()}

@@ -9,6 +9,7 @@ pytest.importorskip("onnxruntime")
 pytestmark = pytest.mark.xdist_group("engines")
 
 
+@pytest.mark.long
 def test_export_and_predict(mirada, photos):
     ended = mirada("export", exported_run.run(), "--to", "onnx", "--precision", "int8", "-o", "model")
     assert ended.exit_code == 0, ended.output

@@ -69,12 +69,14 @@ def test_train_ends_with_a_table_and_the_report(mirada, photos, empty_folder):
     assert (empty_folder / "runs" / "first" / "report.html").exists()
 
 
+@pytest.mark.long
 def test_quiet_training_prints_nothing_and_logs_with_levels(mirada, no_report, photos, empty_folder):
     ended = mirada("train", photos, *TINY, "--steps", 2, "--baseline", "none", "-o", "run", "--quiet")
     assert (ended.exit_code, ended.stdout, ended.stderr) == (0, "", "")
     assert " INFO " in (empty_folder / "run" / "log.txt").read_text()
 
 
+@pytest.mark.long
 def test_flags_beat_settings_beat_file(mirada, no_report, photos, empty_folder):
     (empty_folder / "mine.yaml").write_text(
         "data: {source: nowhere}\nname: from-file\ntrain: {steps: 9, seed: 5, learning_rate: 0.5, weight_decay: 0.25}\n"
@@ -88,6 +90,7 @@ def test_flags_beat_settings_beat_file(mirada, no_report, photos, empty_folder):
     assert config.data.source == str(photos)
 
 
+@pytest.mark.long
 def test_saved_configuration_repeats_the_run_without_a_source(mirada, no_report, run, empty_folder):
     ended = mirada("train", "--config", run / "config.yaml", "train.evaluations=2", "--baseline", "none", "-o", "again")
     assert ended.exit_code == 0, ended.stderr
@@ -95,6 +98,7 @@ def test_saved_configuration_repeats_the_run_without_a_source(mirada, no_report,
     assert again["loss"] == first["loss"]
 
 
+@pytest.mark.long
 def test_resume_of_a_finished_run_shows_it(mirada, no_report, own_run):
     before = (own_run / "result.json").read_text()
     ended = mirada("resume", own_run)

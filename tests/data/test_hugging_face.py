@@ -291,6 +291,7 @@ def test_table_goes_to_other_processes_without_its_images(saved):
 
 
 @pytest.mark.parametrize("layout", ["saved", "hub"])
+@pytest.mark.long
 def test_train_and_check(request, tmp_path, layout):
     source = request.getfixturevalue(layout)
     found = inspect(source)

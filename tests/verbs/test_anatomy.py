@@ -70,6 +70,7 @@ def no_figures(monkeypatch):
 SHOWN = ("distance", "entropy", "landmarks", "divergence", "similarity", "cka", "cka-against", "filters", "positions")
 
 
+@pytest.mark.long
 def test_a_run_is_taken_apart_into_files(whole):
     found, folder = whole
     names = {path.name for path in found.files}
@@ -84,6 +85,7 @@ def test_a_run_is_taken_apart_into_files(whole):
     assert len(numbers["positions"]["cosine_NN"]) == 24
 
 
+@pytest.mark.long
 def test_the_page_is_one_file_with_every_figure_and_number(whole):
     found, folder = whole
     page = (folder / "anatomy.html").read_text("utf-8")
@@ -95,6 +97,7 @@ def test_the_page_is_one_file_with_every_figure_and_number(whole):
     assert "rows renormalised" in page and "Columns: cnn on photos" in page
 
 
+@pytest.mark.long
 def test_figures_are_pictures_in_both_themes(whole):
     found, folder = whole
     for drawing in found.figures.values():
@@ -138,6 +141,7 @@ def test_two_runs_of_different_sizes_are_compared(deeper, run, no_figures, tmp_p
     assert (one.shape, other.shape) == ((7, 3, 8, 12), (7, 3, 8, 8))
 
 
+@pytest.mark.long
 def test_a_baseline_without_attention_can_be_compared_but_not_taken_apart(deeper, whole, tmp_path):
     compared = whole[0].anatomy.against
     assert compared is not None and compared.others == ("stages.0", "stages.1", "stages.2")
@@ -166,10 +170,8 @@ def test_masks(no_figures, tmp_path):
     assert tiled.num_inputs == 1 and tiled.heads[0].keys.size == (1, 1)
 
 
-ALSO_LONG = [pytest.param(kind, marks=pytest.mark.long) for kind in ("lines", "labels", "pairs")]
-
-
-@pytest.mark.parametrize("kind", ["book", *ALSO_LONG])
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["book", "lines", "labels", "pairs"])
 def test_texts(kind, tmp_path):
     run = texts.run(kind)
     found = anatomy(run, out=tmp_path).anatomy
@@ -180,6 +182,7 @@ def test_texts(kind, tmp_path):
     assert "Filters" not in page and "to the token before" in page
 
 
+@pytest.mark.long
 def test_tokens_of_texts_are_those_that_the_model_was_trained_on(tmp_path):
     loaded = mirada.load(texts.run("labels"))
     ((first, *_),) = text_inputs([loaded], ["one two three"], most=5)
@@ -206,6 +209,7 @@ def test_models_of_different_things_are_not_compared(run, tmp_path):
         anatomy(texts.run("lines"), against=texts.run("pairs"), out=tmp_path)
 
 
+@pytest.mark.long
 def test_runs_that_have_no_anatomy_are_refused_with_a_sentence(tmp_path):
     with pytest.raises(MiradaError, match="word2vec has no attention layers"):
         anatomy(texts.run("words"), out=tmp_path)

@@ -47,6 +47,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+@pytest.mark.long
 def test_every_training_is_a_run_with_the_same_split(finished: Path) -> None:
     runs = sorted(path.parent for path in finished.rglob("result.json"))
     assert [run.name for run in runs] == ["seed-0", "seed-1", "seed-0", "seed-1"]
@@ -54,6 +55,7 @@ def test_every_training_is_a_run_with_the_same_split(finished: Path) -> None:
     assert len(splits) == 1
 
 
+@pytest.mark.long
 def test_table_and_figure(finished: Path) -> None:
     with open(finished / "table.csv", newline="") as file:
         rows = list(csv.DictReader(file))
@@ -66,6 +68,7 @@ def test_table_and_figure(finished: Path) -> None:
     assert (finished / "comparison.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.long
 def test_what_is_finished_is_left_alone(finished: Path) -> None:
     watcher = Counting()
     found = compare(ENTRANTS, "digits", seeds=2, settings=SETTINGS, out=finished, watcher=watcher)
@@ -73,6 +76,7 @@ def test_what_is_finished_is_left_alone(finished: Path) -> None:
     assert "cnn:nano" in found.table
 
 
+@pytest.mark.long
 def test_another_comparison_needs_another_folder(finished: Path) -> None:
     with pytest.raises(MiradaError, match="holds another comparison"):
         compare(ENTRANTS, "digits", seeds=3, settings=SETTINGS, out=finished)

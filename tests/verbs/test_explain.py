@@ -154,6 +154,7 @@ def test_masks_are_explained_by_the_pixels_that_are_called_so():
     assert np.isfinite(found[0].maps[0].relevance_RC).all()
 
 
+@pytest.mark.long
 def test_the_class_of_a_text(tmp_path):
     found = mirada.explain(texts.run("labels"), ["one two six", "three four"], method="all")
     for item, words in zip(found.items, (["one", "two", "six"], ["three", "four"]), strict=True):

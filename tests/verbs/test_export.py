@@ -81,6 +81,7 @@ def test_onnx_of_a_transformer(run, tmp_path):
     assert mirada.export(run, to="onnx", out=tmp_path / "model")[0].exists()
 
 
+@pytest.mark.long
 def test_an_export_leaves_nothing_of_an_earlier_one(run, tmp_path):
     pytest.importorskip("onnxruntime")
     mirada.export(run / "baseline", to="onnx", out=tmp_path / "model")

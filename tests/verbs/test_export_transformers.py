@@ -63,6 +63,7 @@ def test_fine_tuned_from_transformers_goes_back_to_it(photos, tmp_path):
     torch.testing.assert_close(again(images).logits, load_model(second.best)(images), rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.long
 def test_processor_squashes_as_training_did(photos, tmp_path):
     settings = [*PLAIN, "system.arguments.pooling=class", "data.fit=squash"]
     run = mirada.train(photos, system="vit", settings=settings, out=tmp_path / "run")

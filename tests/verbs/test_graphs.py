@@ -91,6 +91,7 @@ def test_the_report_speaks_of_nodes(run):
     assert "Strongest edges of 6 held-out nodes" in page
 
 
+@pytest.mark.long
 def test_the_report_without_its_graph_says_so(own_run, tmp_path):
     data = json.loads((own_run / "data.json").read_text())
     (own_run / "data.json").write_text(json.dumps(data | {"source": str(tmp_path / "gone")}))
@@ -202,6 +203,7 @@ def test_other_data_that_does_not_fit_is_refused(run, friends, tmp_path):
             call()
 
 
+@pytest.mark.long
 def test_a_model_of_images_refuses_a_graph(friends):
     from tests.verbs import trained_run
 

@@ -59,6 +59,7 @@ def test_a_run_starts_from_another_with_all_but_its_head(run, other_photos, tmp_
     assert any("Starting from" in sentence and "head.weight" in sentence for sentence in heard.sentences)
 
 
+@pytest.mark.long
 def test_system_size_and_pixels_come_from_the_checkpoint_and_the_rate_is_lower(foreign, photos, tmp_path):
     folder = mirada.train(photos, start=foreign, settings=FEW, preset="small-data", out=tmp_path / "new")
     config = load_config(folder.config)
@@ -73,6 +74,7 @@ def test_system_size_and_pixels_come_from_the_checkpoint_and_the_rate_is_lower(f
     assert "--from" in folder.report.read_text()
 
 
+@pytest.mark.long
 def test_another_patch_size_can_be_asked_for(foreign, photos, tmp_path):
     settings = (*FEW, "system.arguments.patch_size=2", "train.learning_rate=0.003")
     folder = mirada.train(photos, start=foreign, settings=settings, out=tmp_path / "new")

@@ -128,6 +128,7 @@ def test_another_teacher_drops_the_checksum_of_the_earlier_one():
     assert merge(earlier, {"distil": {"teacher": "a"}}) == earlier
 
 
+@pytest.mark.long
 def test_baseline_has_no_teacher(photos, run, tmp_path):
     words = ("baseline.name=cnn", "baseline.size=nano", f"distil.teacher={run}")
     folder = student(photos, tmp_path / "student", *words)

@@ -81,6 +81,7 @@ def test_an_exported_folder_is_used_as_it_is(run, folder, photos):
     assert_same_rows(mirada.load(folder).rows(photos), mirada.load(run).rows(photos))
 
 
+@pytest.mark.long
 def test_the_file_of_an_engine_is_made_once_and_again_for_other_weights(own_run, photos, monkeypatch):
     first = mirada.load(own_run, engine="onnx").outputs(photos)
     made = own_run / "engines" / "onnx-float32"

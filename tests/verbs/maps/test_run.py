@@ -181,6 +181,7 @@ def test_draws_of_dropout_do_not_depend_on_the_tile_and_leave_the_prediction_alo
     assert not np.array_equal(more["spread"], spread, equal_nan=True)
 
 
+@pytest.mark.long
 def test_a_covariate_may_have_one_value_everywhere(country, tmp_path):
     raster, predictor = country / "country.tif", RunPredictor(plots_run.run(), constants={"soil": 4.0})
     assert predictor.band_names == ("rain", "heat") and len(predictor.scale.mean) == 2

@@ -158,6 +158,7 @@ def _without_heads(settings: list[str]) -> list[str]:
     return [setting for setting in settings if "num_heads" not in setting]
 
 
+@pytest.mark.long
 def test_senses_are_told_apart_in_context_only(tmp_path):
     lines = [f"{word} six\tsix\tafter {word}" for word in ("one", "two") for _ in range(6)]
     (tmp_path / "senses.tsv").write_text("\n".join(lines) + "\n", "utf-8")
@@ -175,6 +176,7 @@ def test_other_texts_are_measured_against_what_the_run_had_seen(kind, tmp_path):
     assert math.isfinite(found.result["value"]) and math.isfinite(found.result["majority"]) and found.rows
 
 
+@pytest.mark.long
 def test_a_table_of_the_other_direction_is_turned_round(tmp_path):
     (tmp_path / "train.tsv").write_text("es\ten\n" + _turned(sources()["pairs"].read_text("utf-8")), "utf-8")
     out = mirada.train(
