@@ -94,6 +94,9 @@ def mask_engines_text(results: dict) -> str:
     )
 
 
+ROUNDED = {"preset": "`vit` by the preset", "tutorial": "tutorial's ViT", "vit-b": "ViT-B/16 of 16 patches"}
+
+
 def rounding_text(found: list[dict]) -> str:
     """benchmarks/rounding.py"""
     if not found:
@@ -101,7 +104,7 @@ def rounding_text(found: list[dict]) -> str:
     rows = [
         [
             each["dataset"],
-            {"tutorial": "tutorial's ViT", "preset": "`vit` by the preset"}.get(each["contender"], each["contender"]),
+            ROUNDED[each["contender"]],
             f"{each['num_parameters']:,}",
             f"{each['steps']:,}",
             *_both_scores(each),

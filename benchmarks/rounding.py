@@ -28,15 +28,12 @@ from mirada.train.folder import RunFolder
 from mirada.verbs.export import export
 from mirada.verbs.train import resume, train
 
-TRIED_STEPS = 3
-STEPS = {  # for which a model of a data set is trained
-    ("cifar10", "preset"): 1000,
-    ("cifar10", "tutorial"): 1000,
-    ("fashion", "preset"): 1000,
-    ("pets", "preset"): 1000,
-    ("fashion", "ViT-B/16"): 400,
-}
-VIT_B = [
+STEPS, TRIED_STEPS = {"preset": 1000, "tutorial": 1000, "vit-b": 400}, 3
+MODELS = (
+    *(("cifar10", "preset"), ("cifar10", "tutorial"), ("fashion", "preset"), ("pets", "preset")),
+    ("fashion", "vit-b"),
+)
+VIT_B = [  # what differs from the tutorial's
     *("system.size=B/16", "system.arguments.depth=12", "system.arguments.patch_size=16", "data.image_size=[64,64]"),
     *("train.batch_size=24", "train.learning_rate=3e-4", "train.clip=1", "train.evaluations=2", "data.val=0.01"),
 ]
@@ -52,12 +49,12 @@ def main(words: list[str] | None = None) -> None:
         carry_out(args.job)
         return
     results = results_file(args.is_tried)
-    done = [{name: kept[name] for name in ("dataset", "contender", "steps")} for kept in read_lines(results)]
     wanted = [
-        {"dataset": dataset, "contender": contender, "steps": TRIED_STEPS if args.is_tried else steps}
-        for (dataset, contender), steps in STEPS.items()
+        {"dataset": dataset, "contender": contender, "steps": TRIED_STEPS if args.is_tried else STEPS[contender]}
+        for dataset, contender in MODELS
     ]
     if not args.table:
+        done = [{name: kept[name] for name in wanted[0]} for kept in read_lines(results)]
         run_all(__file__, [job for job in wanted if job not in done and is_there(job["dataset"])], at_once=2)
     print(rounding_text(read_lines(results)))
 
@@ -68,20 +65,23 @@ def results_file(is_tried: bool) -> Path:
 
 def carry_out(job: dict) -> None:
     dataset, contender, steps = job["dataset"], job["contender"], job["steps"]
-    name = f"{dataset} {contender.replace('/', ' ')} {steps}"
+    name = f"{dataset} {contender} {steps}"
     folder, watcher = RunFolder(jobs.RUNS / "rounding" / name), Lines(name)
     if folder.config.exists():
         run = resume(folder.path, watcher=watcher)
     else:
-        own = settings_of(dataset, "tutorial") + VIT_B if contender == "ViT-B/16" else settings_of(dataset, contender)
-        settings = [*own, f"train.steps={steps}"]
         preset = DATASETS[dataset]["preset"]
+        settings = [*recipe_of(dataset, contender), f"train.steps={steps}"]
         run = train(source_of(dataset), preset=preset, settings=settings, out=folder.path, watcher=watcher)
     append_line(
         results_file(steps == TRIED_STEPS),
         {**job, "num_parameters": run.read_result()["num_parameters"], **before_and_after(run)},
     )
     shutil.rmtree(run.path)
+
+
+def recipe_of(dataset: str, contender: str) -> list[str]:
+    return [*settings_of(dataset, "tutorial"), *VIT_B] if contender == "vit-b" else settings_of(dataset, contender)
 
 
 def before_and_after(run: RunFolder) -> dict:
