@@ -15,8 +15,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.curves import draw_all, draw_together
 from benchmarks.explain_cost import cost_text
+from benchmarks.goals import goals_text
 from benchmarks.jobs import read_lines
-from benchmarks.page_compared import masks_text, systems_text, transfer_text
+from benchmarks.page_compared import masks_text, shortcuts_text, systems_text, transfer_text
 from benchmarks.page_engines import engines_text, mask_engines_text, rounding_text
 from benchmarks.page_explain import explain_text
 from benchmarks.page_maps import MEMORY_TEXT, SPEED_TEXT, maps_rows, maps_text, maps_verdict, memory_rows, speed_rows
@@ -57,7 +58,7 @@ def faster(ratio: list[float]) -> str:
 def page() -> str:
     parts = ["# Measurements\n", INTRODUCTION]
     training = (
-        *(small_data_section, time_to_accuracy_section, systems_section, transfer_section),
+        *(small_data_section, time_to_accuracy_section, shortcuts_section, systems_section, transfer_section),
         *(masks_section, mask_tiles_section, text_section, maps_section),
     )
     explaining = (explain_section, explain_cost_section, relations_section)
@@ -67,6 +68,7 @@ def page() -> str:
         *(scale_section, map_speed_section, map_memory_section),
     )
     sections = (
+        lambda: goals_text(RESULTS),
         *training,
         *explaining,
         *speed,
@@ -249,6 +251,10 @@ def time_to_accuracy_section() -> str:
     text = time_to_accuracy_text(RESULTS)
     drawn = [draw_together(dataset, groups, DOCS / "images") for dataset, groups in compared_groups(RESULTS).items()]
     return text + "".join(f"\n![{reading}](images/{path.name})\n" for path, reading in drawn)
+
+
+def shortcuts_section() -> str:
+    return shortcuts_text(read("shortcuts"))
 
 
 def systems_section() -> str:

@@ -1,4 +1,5 @@
-"""Sections of the page on what `mirada compare` measured: benchmarks/systems_table.py, transfer.py and masks.py."""
+"""Sections of the page on what `mirada compare` measured: benchmarks/systems_table.py, shortcuts.py, transfer.py and
+masks.py."""
 
 from __future__ import annotations
 
@@ -23,6 +24,23 @@ def systems_text(results: dict) -> str:
             f"difference below zero is a gain. {_interval(kept)} The formula has the pairs with earlier pixels, the "
             "counter all:\n\n"
         ) + _table(kept, "system")
+    return text
+
+
+def shortcuts_text(results: dict) -> str:
+    text = ""
+    if kept := results.get("settings"):
+        text += (
+            "## Shortcuts\n\n`python benchmarks/shortcuts.py`, by `mirada compare`: CIFAR-10 (20,000 images to train "
+            f"on, 5,000 to test) with the preset {kept['preset']}, and one choice of it changed, in the same time; "
+            f"fewer operations per step give more steps. {_conditions(kept)}\n\n"
+        ) + _table(kept, "change")
+    if kept := results.get("starts"):
+        text += (
+            f"\nA minute of something else and then {kept['minutes']:g} of the preset, beside {kept['minutes']:g} "
+            "minutes from scratch. Turned images: by how many quarters an image is turned is learned first, without "
+            f"its class. {_interval(kept)}\n\n"
+        ) + _table(kept, "start")
     return text
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import statistics
 
+from benchmarks.timing import Timing, speed_up
+
 POLICY_NAMES = {"mirada": "Mirada's policy", "torch": "torch's defaults"}
 
 
@@ -19,15 +21,15 @@ def busy_text(results: dict) -> str:
             rows.append([f"{title}, {name}", *cells])
     head = ["p50 / p95, or p50", *(f"{count} busy neighbour{'s' * (count != '1')}" for count in counts)]
     machine, most = results["machine"], counts[-1]
-    quiet, busy = (_p50s(results["predict"]["mirada"][count]) for count in (counts[0], most))
-    against = _ratio(_p50s(results["train"]["mirada"][most]), _p50s(results["train"]["torch"][most]))
+    quiet, busy = (p50s(results["predict"]["mirada"][count]) for count in (counts[0], most))
+    against = _told_ratio(paired(p50s(results["train"]["mirada"][most]), p50s(results["train"]["torch"][most])))
     return (
         "## A busy machine\n\n`python benchmarks/busy.py`: a ViT of dim 192 and 12 layers at 32 px on "
         f"{results['cores']} cores of {machine['processor']}, torch {machine['torch']}; in alternating processes, "
         f"{len(quiet)} rounds, wall time; a neighbour does nothing but use a core.\n\n"
         f"{_table(head, rows)}\nOne image beside {most} neighbours takes "
-        f"{_ratio(quiet, busy)} the time it takes alone. A training step beside them is {against} as fast as by "
-        "torch's defaults.\n"
+        f"{_told_ratio(paired(quiet, busy))} the time it takes alone. A training step beside them is {against} as fast "
+        "as by torch's defaults.\n"
     )
 
 
@@ -58,7 +60,7 @@ def scale_text(results: dict) -> str:
     )
 
 
-def _p50s(rounds: list[dict]) -> list[float]:
+def p50s(rounds: list[dict]) -> list[float]:
     return [each["p50_ms"] for each in rounds]
 
 
@@ -67,11 +69,10 @@ def _times(rounds: list[dict], with_p95: bool) -> str:
     return f"{p50:.0f} / {p95:.0f} ms" if with_p95 else f"{p50:.0f} ms"
 
 
-def _ratio(these: list[float], others: list[float]) -> str:
-    """How many times the others the paired rounds give: median, and the quartiles around it."""
-    paired = sorted(other / this for this, other in zip(these, others, strict=True))
-    low, _, high = statistics.quantiles(paired, n=4, method="inclusive") if len(paired) > 1 else paired * 3
-    return _told_ratio([statistics.median(paired), low, high])
+def paired(these: list[float], others: list[float]) -> list[float]:
+    """How many times these the others are, by rounds: median, and the quartiles around it."""
+    ratio = speed_up(Timing(tuple(these)), Timing(tuple(others)))
+    return [ratio.median, ratio.low, ratio.high]
 
 
 def _told_ratio(ratio: list[float]) -> str:

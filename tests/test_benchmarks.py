@@ -15,6 +15,7 @@ from benchmarks import (
     mask_tiles,
     masks,
     page,
+    shortcuts,
     small_data,
     systems_table,
     time_to_accuracy,
@@ -252,6 +253,39 @@ def test_transfer_is_tried_out_and_not_done_twice(trying, monkeypatch, capsys):
     assert "| hard |" in capsys.readouterr().out
 
 
+def test_shortcuts_are_tried_out_and_each_differs_from_the_preset(tmp_path, no_reports, monkeypatch, capsys):
+    draw = np.random.default_rng(0)
+    images = {f"x_{split}": draw.integers(0, 256, (40, 32, 32, 3), dtype=np.uint8) for split in ("train", "test")}
+    source, runs = tmp_path / "images.npz", tmp_path / "runs"
+    np.savez(source, **images, y_train=np.arange(40) % 2, y_test=np.arange(40) % 2)
+    shortcuts.prepare_starts(source, runs, 1)
+    finished = finishing_times(runs)
+    shortcuts.prepare_starts(source, runs, 1)
+    assert finishing_times(runs) == finished and len(finished) == 2
+    found = shortcuts.measurements(source, runs, Budget(3, 1, 1))
+    assert found["starts"].budget.minutes == 2
+    found["starts"].train(1)
+    contests.keep({"starts": found["starts"]}, tmp_path / "shortcuts.json")
+    kept = json.loads((tmp_path / "shortcuts.json").read_text())["starts"]
+    assert kept["table"][0]["entrant"] == "from scratch" and len(kept["table"]) == 3
+    contest = Contest(str(source), found["settings"].entrants, 1, shortcuts.SETTINGS, shortcuts.PRESET, 3)
+    recipes = [config.model_dump_json() for config, _ in plan_all(contest).values()]
+    assert len(set(recipes)) == len(shortcuts.CHANGES)
+
+
+def test_turned_images_have_their_quarter_as_class(tmp_path):
+    draw = np.random.default_rng(0)
+    content = {f"x_{split}": draw.integers(0, 256, (7, 5, 5, 3), dtype=np.uint8) for split in ("train", "test")}
+    np.savez(tmp_path / "images.npz", **content)
+    with np.load(shortcuts.turned(tmp_path / "images.npz", tmp_path / "turned.npz")) as found:
+        assert set(found["y_train"]) | set(found["y_test"]) == {0, 1, 2, 3}
+        for split in ("train", "test"):
+            for image, before, quarters in zip(
+                found[f"x_{split}"], content[f"x_{split}"], found[f"y_{split}"], strict=True
+            ):
+                assert (np.rot90(image, -quarters) == before).all()
+
+
 def test_fine_tuning_and_scratch_differ_in_their_start_and_its_rate_only(trying):
     run = trying.giver("pretrained")
     transfer.learn("pretrained", run, trying.cifar10, 1)
@@ -351,6 +385,14 @@ def test_systems_and_transfer_are_on_the_page_when_there_are_results(places):
     assert "85.3 % right on the test images" in text
     assert "(hard: 1,000)" in text
     assert "5 minutes each on 2 cores of Abacus" in text
+
+
+def test_shortcuts_are_on_the_page_when_there_are_results(places):
+    results, _ = places
+    kept = {"settings": kept_comparison("preset"), "starts": kept_comparison("from scratch") | {"minutes": 2.0}}
+    (results / "shortcuts.json").write_text(json.dumps(kept))
+    text = page.page()
+    assert "| change | parameters |" in text and "beside 2 minutes from scratch" in text
 
 
 @pytest.mark.parametrize(
