@@ -17,7 +17,7 @@ NPM := $(shell node -e 'const [a, b] = process.versions.node.split("."); process
 PAGES := src/mirada/studio/static/index.html
 PAGE_SOURCES := $(shell find frontend/src frontend/public -type f) $(addprefix frontend/, \
 	index.html package.json package-lock.json tsconfig.json vite.config.ts)
-JOB := core throughput decoding engines busy scale_out startup
+JOB := core throughput precision decoding engines busy scale_out startup
 WITH_PAGES := $(if $(NPM),$(PAGES),no-pages)
 
 .DEFAULT_GOAL := help
@@ -44,6 +44,7 @@ lint: .venv/.dev ## style and types
 
 bench: .venv-peers/.dev ## measure speed against other libraries, on an idle machine; one job: make bench JOB=decoding
 	@set -e; for job in $(JOB); do set -x; $(PEERS_PYTHON) benchmarks/$$job.py; { set +x; } 2>/dev/null; done
+	@$(PEERS_PYTHON) benchmarks/goals.py
 
 docs: .venv/.docs $(WITH_PAGES) ## build the documentation into site/
 	.venv/bin/mkdocs build --strict

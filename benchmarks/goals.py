@@ -77,6 +77,13 @@ def training(results: Path) -> Iterable[Line]:
         )
 
 
+def precision(results: Path) -> Iterable[Line]:
+    for label, row in read(results, "precision").get("models", {}).items():
+        median, low, high = row["bfloat16_faster"] if row["chosen"] == "bfloat16" else (1.0, 1.0, 1.0)
+        said = f"{row['chosen']}, {median:.2f}× ({low:.2f}–{high:.2f})"
+        yield Line(f"`train.precision=auto` beside float32, {label}", "not slower", said, median >= 1)
+
+
 def prediction(results: Path) -> Iterable[Line]:
     found = read(results, "engines")
     if small := found.get("small"):
@@ -158,6 +165,7 @@ def several_processes(results: Path) -> Iterable[Line]:
 GOALS: tuple[tuple[Callable[[Path], Iterable[Line]], str], ...] = (
     (time_to_accuracy, "small_data_steps"),
     (training, "throughput"),
+    (precision, "precision"),
     (prediction, "engines"),
     (rounding, ""),
     (busy, "busy"),
@@ -187,8 +195,7 @@ def goals_text(results: Path) -> str:
     return (
         f"## Goals of speed\n\n`python benchmarks/goals.py`, from the measurements below: {num_reached} of {len(rows)} "
         "are reached. A ratio is the median of pairs that were timed in turns, with their quartiles; it is judged by "
-        "its median. That no precision and no way to update weights is chosen which a trial finds slower than float32 "
-        "is a test (`tests/machine/test_precision.py`).\n\n"
+        "its median.\n\n"
     ) + markdown(rows)
 
 

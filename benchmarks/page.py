@@ -23,7 +23,7 @@ from benchmarks.page_explain import explain_text
 from benchmarks.page_maps import MEMORY_TEXT, SPEED_TEXT, maps_rows, maps_text, maps_verdict, memory_rows, speed_rows
 from benchmarks.page_masks import tiles_text
 from benchmarks.page_serve import serve_text
-from benchmarks.page_speed import busy_text, scale_text
+from benchmarks.page_speed import busy_text, precision_text, scale_text
 from benchmarks.page_text import text_sections
 from benchmarks.preset_scores import with_scores
 from benchmarks.relations import relations_text
@@ -63,7 +63,7 @@ def page() -> str:
     )
     explaining = (explain_section, explain_cost_section, relations_section)
     speed = (
-        *(profile_section, step_section, engines_section, mask_engines_section),
+        *(profile_section, step_section, precision_section, engines_section, mask_engines_section),
         *(rounding_section, serve_section, startup_section, busy_section),
         *(scale_section, map_speed_section, map_memory_section),
     )
@@ -328,6 +328,10 @@ def startup_section() -> str:
 
 def busy_section() -> str:
     return busy_text(read("busy"))
+
+
+def precision_section() -> str:
+    return precision_text(read("precision"))
 
 
 def scale_section() -> str:

@@ -1,4 +1,4 @@
-"""What the measurements page says about busy machines and about several processes."""
+"""What the measurements page says about busy machines, several processes and precision."""
 
 from __future__ import annotations
 
@@ -31,6 +31,27 @@ def busy_text(results: dict) -> str:
         f"{_told_ratio(paired(quiet, busy))} the time it takes alone. A training step beside them is {against} as fast "
         "as by torch's defaults.\n"
     )
+
+
+def precision_text(results: dict) -> str:
+    """What the guard chose, beside the steps that were timed afterwards."""
+    if not results:
+        return ""
+    rows = [
+        [
+            label,
+            *(f"{found['ms'][precision]:.1f} ms" for precision in ("float32", "bfloat16")),
+            _told_ratio(found["bfloat16_faster"]),
+            found["chosen"],
+        ]
+        for label, found in results["models"].items()
+    ]
+    machine = results["machine"]
+    return (
+        "## Precision of training\n\n`python benchmarks/precision.py`: training steps in turns, "
+        f"{results['threads']} threads of {machine['processor']}, torch {machine['torch']}, wall time, and what "
+        "`train.precision=auto` had chosen before. It takes bfloat16 only for a clear gain.\n\n"
+    ) + _table(["model", "float32", "bfloat16", "bfloat16 is faster by", "chosen"], rows)
 
 
 def scale_text(results: dict) -> str:

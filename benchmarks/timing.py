@@ -108,11 +108,17 @@ def machine() -> dict[str, str]:
     return {"processor": _processor(), "torch": torch.__version__, "python": platform.python_version()}
 
 
+# Generations of a processor may share a name; what their speed differs by are these.
+INSTRUCTIONS = {"avx512f": "AVX-512", "avx512_vnni": "VNNI", "avx512_bf16": "BF16", "amx_tile": "AMX"}
+
+
 def _processor() -> str:
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
         return platform.processor()
-    return next(
-        (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.processor()
-    )
+    said = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in reversed(lines))}
+    flags = said.get("flags", "").split()
+    known = [name for flag, name in INSTRUCTIONS.items() if flag in flags] or ["AVX2"] * ("avx2" in flags)
+    name = said.get("model name") or platform.processor()
+    return f"{name} ({', '.join(known)})" if known else name

@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 import pytest
-from benchmarks import throughput
+from benchmarks import throughput, timing
 from benchmarks.throughput import EVALUATION, LEARNING, OUTSIDE, Stopwatch, profile
 from benchmarks.timing import Timing, interleave, speed_up
 
@@ -53,3 +53,17 @@ def test_candidates_take_turns_and_the_first_round_does_not_count():
 def test_a_ratio_is_of_pairs():
     ratio = speed_up(Timing((1.0, 2.0, 4.0)), Timing((2.0, 4.0, 8.0)))
     assert (ratio.median, ratio.low, ratio.high) == (2.0, 2.0, 2.0)
+
+
+@pytest.mark.parametrize(
+    ("flags", "name"),
+    [
+        ("fpu avx2", "Abacus (AVX2)"),
+        ("avx2 avx512f avx512_vnni avx512_bf16", "Abacus (AVX-512, VNNI, BF16)"),
+        ("fpu", "Abacus"),
+    ],
+)
+def test_processors_of_one_name_are_told_apart_by_what_they_can(flags, name, monkeypatch):
+    told = f"processor\t: 0\nmodel name\t: Abacus\nflags\t\t: {flags}\n\nprocessor\t: 1\n"
+    monkeypatch.setattr(timing, "Path", lambda path: SimpleNamespace(read_text=lambda: told))
+    assert timing.machine()["processor"] == name

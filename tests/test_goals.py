@@ -35,6 +35,23 @@ def test_a_step_is_compared_with_the_fastest_library_and_not_with_ourselves(tmp_
     assert "digits | ≤ 3 % | 3.1 % | **no** |" in text
 
 
+def test_a_precision_that_was_chosen_must_not_be_slower(tmp_path):
+    models = {
+        "a": {"chosen": "float32", "bfloat16_faster": [0.5, 0.4, 0.6]},
+        "b": {"chosen": "bfloat16", "bfloat16_faster": [0.95, 0.9, 0.97]},
+    }
+    write(tmp_path, "precision", {"models": models})
+    text = goals_text(tmp_path)
+    assert "float32, a | not slower | float32, 1.00× (1.00–1.00) | yes | Abacus |" in text
+    assert "float32, b | not slower | bfloat16, 0.95× (0.90–0.97) | **no** | Abacus |" in text
+
+
+def test_what_was_not_measured_of_a_part_is_left_out(tmp_path):
+    write(tmp_path, "decoding", {"rows": {"a": {"int8_faster_than": {"transformers": [2.5, 2.4, 2.6]}}}})
+    (tmp_path / "small_data_steps.json").write_text(json.dumps({"cifar10/cnn": {"threads": 2}}))
+    assert "1 of 1 are reached" in goals_text(tmp_path)
+
+
 def test_only_engines_that_agree_with_torch_count_as_float32(tmp_path):
     ratios = {"torch": [1, 1, 1], "onnx float32": [9, 9, 9], "openvino float32": [1.5, 1.4, 1.6]}
     differences = {"onnx float32": 1e-3, "openvino float32": 1e-6}

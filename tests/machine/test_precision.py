@@ -1,39 +1,45 @@
-"""The guard picks by what a trial says; the trials here are given, not timed."""
+"""The guard picks by what a trial says; most trials here are given, not timed."""
+
+import time
+from types import SimpleNamespace
 
 import pytest
 import torch
+from torch import nn
 
 from mirada.config.load import resolve
-from mirada.machine.precision import Trial, try_out
-from mirada.verbs.prepare import prepare_data
-from mirada.verbs.stages import Watcher, with_precision
+from mirada.machine import precision as guard
+from mirada.machine.precision import Trial, in_turns, try_out
+from mirada.verbs.pace import Learner, with_precision
 
 
-class Heard(Watcher):
-    def __init__(self) -> None:
-        self.sentences: list[str] = []
+class OneBatch:
+    """Batches, of which the first is asked for; where they were is where they are."""
 
-    def says(self, sentence: str) -> None:
-        self.sentences.append(sentence)
+    epoch, step = 3, 5
 
-
-@pytest.fixture(scope="module")
-def digits():
-    config = resolve({"data": {"source": "digits"}})
-    return prepare_data(config.data, config.system)
+    def __iter__(self):
+        assert (self.epoch, self.step) == (0, 0)
+        yield SimpleNamespace(inputs=torch.randn(7, 5), targets=torch.arange(7) % 3)
 
 
-def chosen(digits, precision: str, trial: Trial):
-    heard = Heard()
-    settings = {"data": {"source": "digits"}, "train": {"precision": precision, "device": "cpu"}}
+def learner(model: nn.Module | None = None) -> Learner:
+    def objective(model, inputs, targets):
+        return nn.functional.cross_entropy(model(inputs).float(), targets)
+
+    return Learner(model or nn.Linear(5, 3), None, OneBatch(), torch.device("cpu"), objective)
+
+
+def chosen(precision: str, trial: Trial):
+    heard: list[str] = []
     given: list = []
 
-    def try_them(shapes):
+    def try_them(shapes, step):
         given.extend(shapes)
         return trial
 
-    config = with_precision(resolve(settings), digits, heard, try_them)
-    return config.train, heard.sentences, given
+    config = with_precision(resolve({"train": {"precision": precision}}), learner(), heard.append, try_them)
+    return config.train, heard, given
 
 
 SLOW = Trial(float32=1e-3, bfloat16=14e-3, fused=2e-3, foreach=8e-3)
@@ -44,33 +50,86 @@ NOISE = Trial(float32=1e-3, bfloat16=0.97e-3, fused=2e-3, foreach=1.95e-3)
 @pytest.mark.parametrize(
     ("trial", "precision", "fused"), [(SLOW, "float32", True), (FAST, "bfloat16", False), (NOISE, "float32", True)]
 )
-def test_auto_takes_what_is_clearly_faster(digits, trial, precision, fused):
-    train, said, shapes = chosen(digits, "auto", trial)
+def test_auto_takes_what_is_clearly_faster(trial, precision, fused):
+    train, said, shapes = chosen("auto", trial)
     assert (train.precision, train.fused) == (precision, fused)
     assert len(said) == 1
-    assert max(len(shape) for shape in shapes) >= 2
+    assert shapes == [(3, 5), (3,)]
 
 
-def test_who_asks_for_slow_bfloat16_is_told_the_ratio(digits):
-    train, said, _ = chosen(digits, "bfloat16", SLOW)
+def test_who_asks_for_slow_bfloat16_is_told_the_ratio():
+    train, said, _ = chosen("bfloat16", SLOW)
     assert train.precision == "bfloat16"
     assert said == [said[0]]
     assert "14.0 times slower" in said[0]
 
 
-def test_who_asks_for_fast_bfloat16_hears_nothing(digits):
-    train, said, _ = chosen(digits, "bfloat16", FAST)
+def test_who_asks_for_fast_bfloat16_hears_nothing():
+    train, said, _ = chosen("bfloat16", FAST)
     assert train.precision == "bfloat16"
     assert not said
 
 
-def test_float32_is_not_tried(digits):
-    train, said, shapes = chosen(digits, "float32", FAST)
+def test_float32_is_not_tried():
+    train, said, shapes = chosen("float32", FAST)
     assert train.precision == "float32"
     assert not said
     assert not shapes
 
 
+SHAPES = [torch.Size((31, 17)), torch.Size((31,)), torch.Size((5, 3, 7, 7))]
+
+
 def test_a_real_trial_measures_all_four():
-    found = try_out([torch.Size((31, 17)), torch.Size((31,)), torch.Size((5, 3, 7, 7))])
+    found = try_out(SHAPES, lambda precision: None)
     assert all(seconds > 0 for seconds in found.to_dict().values())
+
+
+def in_time(monkeypatch, **product: float) -> None:
+    """As if products took so long."""
+    real = guard.in_turns
+    monkeypatch.setattr(guard, "in_turns", lambda ways, *limit: real(ways, *limit) | (product if not limit else {}))
+
+
+def pausing(**seconds: float):
+    return lambda precision: time.sleep(seconds[str(precision).removeprefix("torch.")])
+
+
+def test_the_step_decides_and_not_the_product(monkeypatch):
+    in_time(monkeypatch, float32=1.0, bfloat16=0.5)
+    assert try_out(SHAPES, pausing(float32=0.001, bfloat16=0.02)).precision == "float32"
+    in_time(monkeypatch, float32=1.0, bfloat16=1.5)
+    assert try_out(SHAPES, pausing(float32=0.02, bfloat16=0.001)).precision == "bfloat16"
+
+
+def test_no_step_is_tried_where_products_are_hopeless(monkeypatch):
+    in_time(monkeypatch, float32=1.0, bfloat16=14.0)
+    found = try_out(SHAPES, lambda precision: pytest.fail("a step of 14 times the time"))
+    assert found.slower == 14 and found.precision == "float32"
+
+
+def test_slow_ways_are_tried_twice_and_the_first_time_does_not_count():
+    pauses = iter([0.05, 0.01, 0.02])
+    found = in_turns({"way": lambda: time.sleep(next(pauses))}, seconds=0.0)
+    assert 0.01 <= found["way"] < 0.02
+    assert next(pauses, None) is None
+
+
+def test_the_step_on_trial_computes_gradients_in_both_precisions_and_leaves_the_model_as_it_is(monkeypatch):
+    in_time(monkeypatch, float32=1.0, bfloat16=1.0)
+    seen = []
+
+    class Watched(nn.Linear):
+        def forward(self, x):
+            out = super().forward(x)
+            seen.append((out.dtype, out.requires_grad))
+            return out
+
+    model = Watched(5, 3).eval()
+    before = model.weight.clone()
+    given = learner(model)
+    config = with_precision(resolve({"train": {"precision": "auto"}}), given, lambda sentence: None)
+    assert config.train.precision in ("float32", "bfloat16")
+    assert set(seen) == {(torch.float32, True), (torch.bfloat16, True)}
+    assert torch.equal(model.weight, before) and model.weight.grad is None and not model.training
+    assert (given.batches.epoch, given.batches.step) == (3, 5)

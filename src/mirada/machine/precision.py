@@ -1,6 +1,8 @@
 """Which precision, and which way to update the weights, is fastest on this processor: tried, not assumed.
 
 A processor without bfloat16 units computes products in it many times slower than in float32, and torch does not say so.
+With such units a product gains, but a whole step may still lose by what is converted around it: so steps are tried, of
+the very model, where the product alone is not hopeless.
 """
 
 from __future__ import annotations
@@ -14,16 +16,19 @@ from typing import Literal
 import torch
 from torch.nn import functional as F
 
+Way = Callable[[], object]
 Precision = Literal["float32", "bfloat16"]
 
 ROWS, ROUNDS = 256, 5
+SECONDS = 2.0  # of whole steps: after that, no further round
+HOPELESS = 2.0  # times slower in the product alone: no step can make up for it
 MOST_WEIGHTS = 2_000_000  # that are updated on trial
 GAIN = 0.9  # of the time: what gains less may be noise, and float32 and the fused update are the safe side
 
 
 @dataclass(frozen=True)
 class Trial:
-    """Seconds of a product in two precisions, and of an update of the weights in two ways."""
+    """Seconds of a step (of a product, where that says enough) in two precisions, and of two ways to update weights."""
 
     float32: float
     bfloat16: float
@@ -47,11 +52,11 @@ class Trial:
         return asdict(self)
 
 
-Try = Callable[[Sequence[torch.Size]], Trial]
+Try = Callable[[Sequence[torch.Size], Callable[[torch.dtype], object]], Trial]
 
 
-def try_out(shapes: Sequence[torch.Size]) -> Trial:
-    """On the CPU, with the largest matrix and the first weights of a model of these shapes; some tenths of a second."""
+def try_out(shapes: Sequence[torch.Size], step: Callable[[torch.dtype], object]) -> Trial:
+    """On the CPU: products of the largest matrix, updates of the first weights of these shapes, and the given step."""
     matrices = [tuple(shape) for shape in shapes if len(shape) == 2] or [(256, 256)]
     weight = torch.randn(max(matrices, key=math.prod))
     rows = torch.randn(ROWS, weight.shape[1])
@@ -60,16 +65,15 @@ def try_out(shapes: Sequence[torch.Size]) -> Trial:
         with torch.autocast("cpu", precision, enabled=precision != torch.float32), torch.no_grad():
             F.linear(rows, weight)
 
-    steps = {way: _optimiser(shapes, way).step for way in ("fused", "foreach")}
-    return Trial(
-        **_fastest(
-            {
-                "float32": lambda: product(torch.float32),
-                "bfloat16": lambda: product(torch.bfloat16),
-                **steps,
-            }
-        )
-    )
+    updates: dict[str, Way] = {way: _optimiser(shapes, way).step for way in ("fused", "foreach")}
+    found = in_turns(_in_both(product) | updates)
+    if found["bfloat16"] < HOPELESS * found["float32"]:
+        found |= in_turns(_in_both(step), SECONDS)
+    return Trial(**found)
+
+
+def _in_both(work: Callable[[torch.dtype], object]) -> dict[str, Way]:
+    return {"float32": lambda: work(torch.float32), "bfloat16": lambda: work(torch.bfloat16)}
 
 
 def _optimiser(shapes: Sequence[torch.Size], way: str) -> torch.optim.Optimizer:
@@ -84,10 +88,13 @@ def _optimiser(shapes: Sequence[torch.Size], way: str) -> torch.optim.Optimizer:
     return torch.optim.AdamW(weights, lr=0.0, fused=way == "fused", foreach=way == "foreach")
 
 
-def _fastest(ways: dict[str, Callable[[], object]]) -> dict[str, float]:
-    """The least time of each, tried in turns."""
+def in_turns(ways: dict[str, Way], seconds: float = math.inf) -> dict[str, float]:
+    """The least time of each, tried in turns until so many seconds are over, but at least twice."""
     taken: dict[str, list[float]] = {name: [] for name in ways}
-    for _ in range(1 + ROUNDS):
+    started = time.perf_counter()
+    for number in range(1 + ROUNDS):  # of which the first does not count
+        if number > 2 and time.perf_counter() - started > seconds:
+            break
         for name, way in ways.items():
             begin = time.perf_counter()
             way()

@@ -9,9 +9,9 @@ from mirada.config.schema import Config, DataConfig, SystemConfig
 from mirada.core import count_flops, formula_flops
 from mirada.errors import MiradaError
 from mirada.systems import card
-from mirada.verbs.pace import step_seconds
+from mirada.verbs.pace import Learner, step_seconds, with_precision
 from mirada.verbs.prepare import AnyPrepared, LoadProgress, device_named, prepare_data
-from mirada.verbs.stages import Watcher, new_model, with_precision
+from mirada.verbs.stages import Watcher, new_model
 from mirada.verbs.teacher import distillation
 from mirada.verbs.train import plan, what_was_said
 
@@ -90,20 +90,21 @@ def _require_one_task(planned: Planned) -> None:
 def _rounds(planned: Planned) -> dict[str, list[float]]:
     times: dict[str, list[float]] = {label: [] for label in planned}
     decided = {
-        label: (with_precision(config, prepared, Watcher()), prepared) for label, (config, prepared) in planned.items()
+        label: (with_precision(config, _learner(config, prepared), Watcher().says), prepared)
+        for label, (config, prepared) in planned.items()
     }
     for _ in range(ROUNDS):
         for label, (config, prepared) in decided.items():
-            times[label].append(_seconds_per_step(config, prepared))
+            times[label].append(step_seconds(config, _learner(config, prepared)))
     return times
 
 
-def _seconds_per_step(config: Config, prepared: AnyPrepared) -> float:
+def _learner(config: Config, prepared: AnyPrepared) -> Learner:
     device = device_named(config.train.device)
     torch.manual_seed(0)
     model, task = new_model(config, prepared), prepared.task(config)
     objective = distillation(config, prepared, task, model, device) or prepared.objective(task)
-    return step_seconds(config, prepared.attached(model, device), task, prepared.training(config), device, objective)
+    return Learner(prepared.attached(model, device), task, prepared.training(config), device, objective)
 
 
 def _samples_per_step(config: Config, prepared: AnyPrepared) -> int:

@@ -16,10 +16,8 @@ from mirada.config.schema import Config
 from mirada.data.batches import Batches
 from mirada.data.share import SharedBatches
 from mirada.errors import MiradaError
-from mirada.machine.precision import Trial, Try, try_out
 from mirada.machine.processes import Lost, started, together
 from mirada.report import build_report
-from mirada.systems.outline import outline
 from mirada.tasks.objective import measure_of
 from mirada.train.checkpoint import describe_model, load_header, load_model
 from mirada.train.files import write_text
@@ -31,7 +29,7 @@ from mirada.train.track import tracking
 from mirada.verbs.logs import logging_to
 from mirada.verbs.maps.prepare import PreparedPlots
 from mirada.verbs.maps.validate import validate
-from mirada.verbs.pace import step_seconds
+from mirada.verbs.pace import Learner, step_seconds, with_precision
 from mirada.verbs.prepare import AnyPrepared, device_named
 from mirada.verbs.start import begin_from
 from mirada.verbs.teacher import distillation
@@ -80,18 +78,20 @@ def _train_all(
     folder: RunFolder, config: Config, prepared: AnyPrepared, watcher: Watcher, stop: StopRequest, live: Live
 ) -> None:
     by_first = together().by_first
-    config = by_first(lambda: with_precision(config, prepared, watcher))
     if not by_first(lambda: folder.is_finished):
         _train_one(folder, config, prepared, watcher, stop, live, "model")
     if config.baseline.name != "none" and not by_first(lambda: folder.baseline.is_finished):
-        baseline = by_first(lambda: _baseline_config(folder, config))
+        baseline = by_first(lambda: _baseline_config(folder, load_config(folder.config)))
         _train_one(folder.baseline, baseline, prepared, watcher, stop, live, "baseline")
     if isinstance(prepared, PreparedPlots):
         _validate(folder, prepared, watcher, stop, live)
 
 
 def _baseline_config(folder: RunFolder, config: Config) -> Config:
-    """The opponent: the same data, augmentation and time, its own rate and, in the place of Muon, optimiser."""
+    """The opponent of a trained model: the same data, augmentation and time.
+
+    The rate is its own and, in the place of Muon, the optimiser; bfloat16 only where it helps the baseline too.
+    """
     if folder.baseline.config.exists():
         return load_config(folder.baseline.config)
     result = folder.read_result()
@@ -103,6 +103,7 @@ def _baseline_config(folder: RunFolder, config: Config) -> Config:
         "minutes": max(result["seconds_training"] / 60, 0.01),
         "learning_rate": config.baseline.learning_rate or card.learning_rate,
         "optimiser": card.optimiser if config.train.optimiser == "muon" else config.train.optimiser,
+        "precision": "auto" if config.train.precision == "bfloat16" else config.train.precision,
         "sharding": "none",  # it is small
     }
     layer = config.model_dump() | {"system": system, "train": train, "baseline": {"name": "none"}}
@@ -139,10 +140,6 @@ def _train_one(
     live.begins(what)
     processes = together()
     device = device_named(config.train.device)
-    # Gradients stay where they arrive: no copy back in every step.
-    sending = DistributedDataParallelKwargs(gradient_as_bucket_view=True)
-    precision = _mixed(config.train.precision)
-    accelerator = Accelerator(cpu=device.type == "cpu", mixed_precision=precision, kwargs_handlers=[sending])
     torch.manual_seed(config.train.seed)
     arguments = {**config.system.arguments, **prepared.arguments()}
     created = new_model(config, prepared)
@@ -154,9 +151,11 @@ def _train_one(
     batches: Batches = prepared.training(config)
     if processes.count > 1:
         batches = SharedBatches(batches, processes, measure_of(task))
+    # All measure at the same time, as they will train, and go by the first one.
+    learner = Learner(model, task, batches, device, objective)
+    config = processes.as_first(with_precision(config, learner, watcher.says))
     if config.train.minutes is not None:
-        # All measure at the same time, as they will train, and go by the first one.
-        seconds = processes.as_first(step_seconds(config, model, task, batches, device, objective))
+        seconds = processes.as_first(step_seconds(config, learner))
         steps = max(1, round(config.train.minutes * 60 / seconds))
         train = config.train.model_copy(update={"minutes": None, "steps": steps})
         taken = ", as long as the model was trained," if what == "baseline" else ""
@@ -174,6 +173,10 @@ def _train_one(
     def evaluate(candidate: nn.Module) -> dict[str, float]:
         return prepared.watched(candidate, task, device)
 
+    # Gradients stay where they arrive: no copy back in every step.
+    sending = DistributedDataParallelKwargs(gradient_as_bucket_view=True)
+    precision = _mixed(config.train.precision)
+    accelerator = Accelerator(cpu=device.type == "cpu", mixed_precision=precision, kwargs_handlers=[sending])
     if config.train.compile:
         model.compile()
     track = config.track
@@ -246,41 +249,6 @@ def _recipe(config: Config, batches_per_epoch: int) -> Recipe:
             "warmup": round(train.warmup * steps),
         }
     )
-
-
-def with_precision(config: Config, prepared: AnyPrepared, watcher: Watcher, trial: Try = try_out) -> Config:
-    """What `auto` means on this machine; whoever asks for bfloat16 where it is slower is told so."""
-    asked = config.train.precision
-    device = device_named(config.train.device)
-    if asked not in ("auto", "bfloat16") or (asked == "bfloat16" and device.type != "cpu"):
-        return config
-    if device.type != "cpu":
-        is_able = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
-        return _train_by(config, precision="bfloat16" if is_able else "float32")
-    arguments = _as_tuples({**config.system.arguments, **prepared.arguments()})
-    model = outline(config.system.name, config.system.size, **arguments)
-    found = trial([parameter.shape for parameter in model.parameters()])
-    if asked == "bfloat16":
-        if found.slower > 1:
-            watcher.says(
-                f"train.precision=bfloat16 is {found.slower:.1f} times slower than float32 on this processor; "
-                "train.precision=float32 or auto avoids that."
-            )
-        return config
-    watcher.says(_told(found))
-    return _train_by(config, precision=found.precision, fused=found.is_fused)
-
-
-def _told(found: Trial) -> str:
-    update = "fused" if found.is_fused else "not fused"
-    return (
-        f"Precision {found.precision}: a product in bfloat16 takes {found.slower:.2g} times as long as in float32 "
-        f"here; the weights are updated {update} ({found.fused * 1e3:.2g} ms, otherwise {found.foreach * 1e3:.2g} ms)."
-    )
-
-
-def _train_by(config: Config, **values: object) -> Config:
-    return config.model_copy(update={"train": config.train.model_copy(update=values)})
 
 
 def _mixed(precision: str) -> str:
