@@ -37,7 +37,9 @@ begin = resident()
 def in_blocks(case: str, **environment: str) -> list[float]:
     """What `case` prints: the resident memory in blocks above the beginning."""
     command = [sys.executable, "-c", MEASURED + case]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=os.environ | environment)
+    # Dask leaves settings of its own behind in a process that has started workers.
+    inherited = {name: value for name, value in os.environ.items() if name not in memory.OF_THE_USER}
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=inherited | environment)
     return [float(value) for value in done.stdout.split()]
 
 

@@ -1,6 +1,7 @@
 """The guard picks by what a trial says; most trials here are given, not timed."""
 
 import time
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -10,6 +11,7 @@ from torch import nn
 from mirada.config.load import resolve
 from mirada.machine import precision as guard
 from mirada.machine.precision import Trial, in_turns, try_out
+from mirada.verbs import pace
 from mirada.verbs.pace import Learner, with_precision
 
 
@@ -57,17 +59,18 @@ def test_auto_takes_what_is_clearly_faster(trial, precision, fused):
     assert shapes == [(3, 5), (3,)]
 
 
-def test_who_asks_for_slow_bfloat16_is_told_the_ratio():
-    train, said, _ = chosen("bfloat16", SLOW)
+@pytest.mark.parametrize(("trial", "is_told"), [(SLOW, True), (FAST, False), (NOISE, False)])
+def test_who_asks_for_bfloat16_gets_it_and_is_told_where_it_is_slow(trial, is_told, monkeypatch):
+    monkeypatch.setattr(pace, "try_products", lambda shapes: trial)
+    train, said, shapes = chosen("bfloat16", FAST)
     assert train.precision == "bfloat16"
-    assert said == [said[0]]
-    assert "14.0 times slower" in said[0]
+    assert not shapes  # no step is tried where nothing is decided
+    assert ["14.0 times slower" in sentence for sentence in said] == [True] * is_told
 
 
-def test_who_asks_for_fast_bfloat16_hears_nothing():
-    train, said, _ = chosen("bfloat16", FAST)
-    assert train.precision == "bfloat16"
-    assert not said
+def test_the_sentence_tells_the_way_of_updating_first_that_is_taken():
+    assert "updated fused (2 ms, otherwise 8 ms)" in chosen("auto", SLOW)[1][0]
+    assert "updated each by itself (2 ms, otherwise 8 ms)" in chosen("auto", FAST)[1][0]
 
 
 def test_float32_is_not_tried():
@@ -102,6 +105,14 @@ def test_the_step_decides_and_not_the_product(monkeypatch):
     assert try_out(SHAPES, pausing(float32=0.02, bfloat16=0.001)).precision == "bfloat16"
 
 
+@pytest.mark.parametrize(("shapes", "sides"), [(SHAPES, (256, 256)), ([torch.Size((509, 127, 3, 3))], (509, 1143))])
+def test_the_product_is_of_the_largest_matrix_or_kernel(shapes, sides, monkeypatch):
+    seen = set()
+    monkeypatch.setattr(guard.F, "linear", lambda rows, weight: seen.add(tuple(weight.shape)))
+    guard.try_products(shapes)
+    assert seen == {sides}
+
+
 def test_no_step_is_tried_where_products_are_hopeless(monkeypatch):
     in_time(monkeypatch, float32=1.0, bfloat16=14.0)
     found = try_out(SHAPES, lambda precision: pytest.fail("a step of 14 times the time"))
@@ -125,11 +136,19 @@ def test_the_step_on_trial_computes_gradients_in_both_precisions_and_leaves_the_
             seen.append((out.dtype, out.requires_grad))
             return out
 
+    answered = set()
+
+    def objective(model, inputs, targets):
+        outputs = model(inputs)
+        answered.add(outputs.dtype)
+        return nn.functional.cross_entropy(outputs, targets)
+
     model = Watched(5, 3).eval()
     before = model.weight.clone()
-    given = learner(model)
+    given = replace(learner(model), objective=objective)
     config = with_precision(resolve({"train": {"precision": "auto"}}), given, lambda sentence: None)
     assert config.train.precision in ("float32", "bfloat16")
     assert set(seen) == {(torch.float32, True), (torch.bfloat16, True)}
+    assert answered == {torch.float32}  # as Accelerate has it
     assert torch.equal(model.weight, before) and model.weight.grad is None and not model.training
     assert (given.batches.epoch, given.batches.step) == (3, 5)

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 Share = Annotated[float, Field(ge=0, le=1)]
 Decay = Annotated[float, Field(ge=0, lt=1)]  # what is kept of a moving average at a step
 Positive = Annotated[int, Field(ge=1)]
-
+Precision = Literal["float32", "bfloat16", "float16", "auto"]
 
 Task = Literal[
     "single-label", "multi-label", "regression", "segment", "translate", "generate", "fill", "classify", "embed"
@@ -162,7 +162,7 @@ class TrainConfig(Section):
     checkpoint_seconds: Annotated[float, Field(gt=0)] = Field(60.0)
     seed: Annotated[int, Field(ge=0)] = Field(0)
     device: str = Field("auto", description="auto, cpu, cuda, mps")
-    precision: Literal["float32", "bfloat16", "float16", "auto"] = Field(
+    precision: Precision = Field(
         "float32", description="of products; auto: bfloat16 if a short trial finds it faster here, kept for the run"
     )
     fused: bool = Field(
@@ -191,6 +191,7 @@ class BaselineConfig(Section):
     learning_rate: Annotated[float, Field(gt=0)] | None = Field(
         None, description="the opponent's own highest rate; by default what its card says"
     )
+    precision: Precision | None = Field(None, description="by default as train.precision was asked for")
 
 
 class DistilConfig(Section):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Literal
 
 import torch
@@ -20,8 +20,9 @@ Way = Callable[[], object]
 Precision = Literal["float32", "bfloat16"]
 
 ROWS, ROUNDS = 256, 5
+SMALLEST = (256, 256)  # of a product that says something about the processor
 SECONDS = 2.0  # of whole steps: after that, no further round
-HOPELESS = 2.0  # times slower in the product alone: no step can make up for it
+HOPELESS = 2.0  # times slower in the product alone: there are no units for it
 MOST_WEIGHTS = 2_000_000  # that are updated on trial
 GAIN = 0.9  # of the time: what gains less may be noise, and float32 and the fused update are the safe side
 
@@ -48,17 +49,28 @@ class Trial:
         """How many times slower bfloat16 is than float32."""
         return self.bfloat16 / self.float32
 
+    @property
+    def is_hopeless(self) -> bool:
+        return self.slower > HOPELESS
+
     def to_dict(self) -> dict[str, float]:
         return asdict(self)
 
 
-Try = Callable[[Sequence[torch.Size], Callable[[torch.dtype], object]], Trial]
+Step = Callable[[torch.dtype], object]
+Try = Callable[[Sequence[torch.Size], Step], Trial]
 
 
-def try_out(shapes: Sequence[torch.Size], step: Callable[[torch.dtype], object]) -> Trial:
-    """On the CPU: products of the largest matrix, updates of the first weights of these shapes, and the given step."""
-    matrices = [tuple(shape) for shape in shapes if len(shape) == 2] or [(256, 256)]
-    weight = torch.randn(max(matrices, key=math.prod))
+def try_out(shapes: Sequence[torch.Size], step: Step) -> Trial:
+    """On the CPU: products and updates as a model of these shapes has them, then the given step."""
+    found = try_products(shapes)
+    return found if found.is_hopeless else replace(found, **in_turns(_in_both(step), SECONDS))
+
+
+def try_products(shapes: Sequence[torch.Size]) -> Trial:
+    """Of the largest matrix, a kernel being one too; some tenths of a second."""
+    matrices = [(shape[0], shape.numel() // shape[0]) for shape in shapes if len(shape) > 1]
+    weight = torch.randn(max([SMALLEST, *matrices], key=math.prod))
     rows = torch.randn(ROWS, weight.shape[1])
 
     def product(precision: torch.dtype) -> None:
@@ -66,13 +78,10 @@ def try_out(shapes: Sequence[torch.Size], step: Callable[[torch.dtype], object])
             F.linear(rows, weight)
 
     updates: dict[str, Way] = {way: _optimiser(shapes, way).step for way in ("fused", "foreach")}
-    found = in_turns(_in_both(product) | updates)
-    if found["bfloat16"] < HOPELESS * found["float32"]:
-        found |= in_turns(_in_both(step), SECONDS)
-    return Trial(**found)
+    return Trial(**in_turns(_in_both(product) | updates))
 
 
-def _in_both(work: Callable[[torch.dtype], object]) -> dict[str, Way]:
+def _in_both(work: Step) -> dict[str, Way]:
     return {"float32": lambda: work(torch.float32), "bfloat16": lambda: work(torch.bfloat16)}
 
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 
 import torch
+from accelerate.utils import convert_outputs_to_fp32
 from torch import nn
 
 from mirada.data.batches import Batch, Batches
@@ -46,7 +47,7 @@ def seconds_per_step(
     autocast: in which the loss is computed, as where products are bfloat16.
     """
     objective = objective or supervised(task)
-    probe = copy.deepcopy(model).to(device).train()
+    probe = for_trial(model).to(device)
     update = make_optimiser(optimiser, probe, learning_rate=1e-6, weight_decay=0.0, betas=(0.9, 0.999), fused=fused)
 
     def timed(count: int) -> list[float]:
@@ -74,6 +75,13 @@ def seconds_per_step(
     while not is_enough(rounds, time.monotonic() - started):
         rounds.append(timed(count))
     return mean_of_typical(rounds) * accumulate
+
+
+def for_trial(model: nn.Module) -> nn.Module:
+    """A copy to be trained, whose outputs are float32 whatever it computes in, as Accelerate has them."""
+    probe = copy.deepcopy(model).train()
+    probe.forward = convert_outputs_to_fp32(probe.forward)
+    return probe
 
 
 def first_batches(batches: Batches, count: int) -> Iterator[Batch]:

@@ -51,13 +51,14 @@ class Job:
         if self.run.config.exists():
             resume(self.run.path, watcher=watcher, stop=stop)
             return
-        steps = read_json(self.folder.steps)[self.entrant.label]["steps"]
-        length = [] if steps is None else [f"train.steps={steps}"]
+        measured = read_json(self.folder.steps)[self.entrant.label]
+        length = [] if measured["steps"] is None else [f"train.steps={measured['steps']}"]
+        decided = [*length, *measured.get("settings", [])]
         train(
             self.contest.source,
             system=self.entrant.system,
             preset=self.contest.preset,
-            settings=[*settings_of(self.contest, self.entrant), *length, f"train.seed={self.seed}"],
+            settings=[*settings_of(self.contest, self.entrant), *decided, f"train.seed={self.seed}"],
             out=self.run.path,
             watcher=watcher,
             stop=stop,

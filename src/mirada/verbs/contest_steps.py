@@ -21,10 +21,15 @@ Planned = dict[str, tuple[Config, AnyPrepared]]
 
 def measure_steps(contest: Contest, watcher: Watcher) -> dict[str, dict]:
     """Of every entrant: how many steps its budget is, how long one takes, and what one forward pass costs."""
-    planned = plan_all(contest)
-    found: dict[str, dict] = {}
+    asked, found = plan_all(contest), dict[str, dict]()
+    planned = {label: (_decided(config, prepared, watcher), prepared) for label, (config, prepared) in asked.items()}
     for label, (config, prepared) in planned.items():
         found[label] = {"steps": config.train.steps, **_flops(config, prepared)}
+        if config is not asked[label][0]:
+            found[label]["settings"] = [
+                f"train.precision={config.train.precision}",
+                f"train.fused={config.train.fused}",
+            ]
     if contest.minutes is None:
         return found
     for label, rounds in _rounds(planned).items():
@@ -89,14 +94,17 @@ def _require_one_task(planned: Planned) -> None:
 
 def _rounds(planned: Planned) -> dict[str, list[float]]:
     times: dict[str, list[float]] = {label: [] for label in planned}
-    decided = {
-        label: (with_precision(config, _learner(config, prepared), Watcher().says), prepared)
-        for label, (config, prepared) in planned.items()
-    }
     for _ in range(ROUNDS):
-        for label, (config, prepared) in decided.items():
+        for label, (config, prepared) in planned.items():
             times[label].append(step_seconds(config, _learner(config, prepared)))
     return times
+
+
+def _decided(config: Config, prepared: AnyPrepared, watcher: Watcher) -> Config:
+    """The precision of `auto`, here for all seeds: trainings that share the cores could not tell."""
+    if config.train.precision != "auto":
+        return config
+    return with_precision(config, _learner(config, prepared), watcher.says)
 
 
 def _learner(config: Config, prepared: AnyPrepared) -> Learner:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-import copy
+import functools
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ import torch
 from torch import nn
 
 from mirada.config.schema import Config
-from mirada.data.batches import Batches
+from mirada.data.batches import Batch, Batches
 from mirada.machine.memory import kept_for_reuse
-from mirada.machine.precision import Trial, Try, try_out
+from mirada.machine.precision import Trial, Try, try_out, try_products
 from mirada.tasks.image import Task
 from mirada.tasks.objective import Objective
-from mirada.train.budget import first_batches, seconds_per_step
+from mirada.train.budget import first_batches, for_trial, seconds_per_step
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
@@ -50,35 +50,35 @@ def step_seconds(config: Config, learner: Learner) -> float:
 
 
 def with_precision(config: Config, learner: Learner, says: Callable[[str], None], trial: Try = try_out) -> Config:
-    """What `auto` means for this model on this machine; whoever asks for bfloat16 where it is slower is told so."""
+    """What `auto` means for this model on this machine; whoever asks for bfloat16 without units for it is told so."""
     asked, device = config.train.precision, learner.device
-    if asked not in ("auto", "bfloat16") or (asked == "bfloat16" and device.type != "cpu"):
+    shapes = [parameter.shape for parameter in learner.model.parameters()]
+    if asked == "bfloat16" and device.type == "cpu" and (found := try_products(shapes)).is_hopeless:
+        says(
+            f"train.precision=bfloat16 is {found.slower:.1f} times slower than float32 on this processor; "
+            "train.precision=float32 or auto avoids that."
+        )
+    if asked != "auto":
         return config
     if device.type != "cpu":
         is_able = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
         return _train_by(config, precision="bfloat16" if is_able else "float32")
     with kept_for_reuse():
-        found = trial([parameter.shape for parameter in learner.model.parameters()], _gradient_step(learner))
-    if asked == "bfloat16":
-        if found.slower > 1:
-            says(
-                f"train.precision=bfloat16 is {found.slower:.1f} times slower than float32 on this processor; "
-                "train.precision=float32 or auto avoids that."
-            )
-        return config
+        found = trial(shapes, _gradient_step(learner))
     says(_told(found))
     return _train_by(config, precision=found.precision, fused=found.is_fused)
 
 
 def _gradient_step(learner: Learner) -> Callable[[torch.dtype], None]:
-    """Forward and backward on the first batch, by a copy that is made when it is first asked for."""
-    made: list = []
+    """Forward and backward on the first batch, by a copy of the model."""
+
+    @functools.cache  # nothing is copied where products alone decide
+    def prepared() -> tuple[nn.Module, Batch]:
+        (batch,) = first_batches(learner.batches, 1)
+        return for_trial(learner.model), batch
 
     def step(precision: torch.dtype) -> None:
-        if not made:
-            (batch,) = first_batches(learner.batches, 1)
-            made.append((copy.deepcopy(learner.model).train(), batch))
-        probe, batch = made[0]
+        probe, batch = prepared()
         with _autocast(learner.device, precision):
             loss = learner.objective(probe, batch.inputs, batch.targets)
         loss.backward()
@@ -92,10 +92,11 @@ def _autocast(device: torch.device, precision: torch.dtype) -> AbstractContextMa
 
 
 def _told(found: Trial) -> str:
-    update = "fused" if found.is_fused else "not fused"
+    ways = {"fused": found.fused, "each by itself": found.foreach}
+    (way, taken), (_, otherwise) = sorted(ways.items(), reverse=found.is_fused)
     return (
         f"Precision {found.precision}: bfloat16 takes {found.slower:.2g} times as long as float32 here; weights are "
-        f"updated {update} ({found.fused * 1e3:.2g} ms, otherwise {found.foreach * 1e3:.2g} ms)."
+        f"updated {way} ({taken * 1e3:.2g} ms, otherwise {otherwise * 1e3:.2g} ms)."
     )
 
 

@@ -7,6 +7,7 @@ from contextlib import nullcontext
 
 import torch
 from accelerate import Accelerator
+from accelerate.state import AcceleratorState, PartialState
 from accelerate.utils import DistributedDataParallelKwargs
 from torch import nn
 
@@ -81,17 +82,14 @@ def _train_all(
     if not by_first(lambda: folder.is_finished):
         _train_one(folder, config, prepared, watcher, stop, live, "model")
     if config.baseline.name != "none" and not by_first(lambda: folder.baseline.is_finished):
-        baseline = by_first(lambda: _baseline_config(folder, load_config(folder.config)))
+        baseline = by_first(lambda: _baseline_config(folder, config))
         _train_one(folder.baseline, baseline, prepared, watcher, stop, live, "baseline")
     if isinstance(prepared, PreparedPlots):
         _validate(folder, prepared, watcher, stop, live)
 
 
 def _baseline_config(folder: RunFolder, config: Config) -> Config:
-    """The opponent of a trained model: the same data, augmentation and time.
-
-    The rate is its own and, in the place of Muon, the optimiser; bfloat16 only where it helps the baseline too.
-    """
+    """The opponent: the same data, augmentation and time, its own rate and, in the place of Muon, optimiser."""
     if folder.baseline.config.exists():
         return load_config(folder.baseline.config)
     result = folder.read_result()
@@ -103,7 +101,7 @@ def _baseline_config(folder: RunFolder, config: Config) -> Config:
         "minutes": max(result["seconds_training"] / 60, 0.01),
         "learning_rate": config.baseline.learning_rate or card.learning_rate,
         "optimiser": card.optimiser if config.train.optimiser == "muon" else config.train.optimiser,
-        "precision": "auto" if config.train.precision == "bfloat16" else config.train.precision,
+        "precision": config.baseline.precision or config.train.precision,
         "sharding": "none",  # it is small
     }
     layer = config.model_dump() | {"system": system, "train": train, "baseline": {"name": "none"}}
@@ -140,6 +138,7 @@ def _train_one(
     live.begins(what)
     processes = together()
     device = device_named(config.train.device)
+    PartialState(cpu=device.type == "cpu")  # decides about threads, before steps are timed
     torch.manual_seed(config.train.seed)
     arguments = {**config.system.arguments, **prepared.arguments()}
     created = new_model(config, prepared)
@@ -176,6 +175,7 @@ def _train_one(
     # Gradients stay where they arrive: no copy back in every step.
     sending = DistributedDataParallelKwargs(gradient_as_bucket_view=True)
     precision = _mixed(config.train.precision)
+    AcceleratorState._reset_state()  # or else all trainings of a process must have the precision of the first
     accelerator = Accelerator(cpu=device.type == "cpu", mixed_precision=precision, kwargs_handlers=[sending])
     if config.train.compile:
         model.compile()

@@ -86,6 +86,9 @@ def plan(
     else:
         layers.append(_steps_of_another_system(layers[1], given))
     resolved = resolve(*layers, given, prepared.settings(), {"preset": name})
+    if resolved.train.precision == "auto" and resolved.baseline.precision is None:
+        # Asked for both, and decided for each by itself: the one of the model will be written over.
+        resolved.baseline.precision = "auto"
     prepared = prepared.ready(resolved)
     require_possible(resolved, prepared)
     resolved = require_teacher(resolved, prepared, watcher.says)
