@@ -195,7 +195,7 @@ def goals_text(results: Path) -> str:
     return (
         f"## Goals of speed\n\n`python benchmarks/goals.py`, from the measurements below: {num_reached} of {len(rows)} "
         "are reached. A ratio is the median of pairs that were timed in turns, with their quartiles; it is judged by "
-        "its median.\n\n"
+        "its median, but not slower is also what ties.\n\n"
     ) + markdown(rows)
 
 
