@@ -15,7 +15,6 @@ from benchmarks import (
     mask_tiles,
     masks,
     page,
-    precision,
     shortcuts,
     small_data,
     systems_table,
@@ -188,20 +187,6 @@ def test_throughput_on_the_page(places):
     assert "| **outside forward, backward and optimiser** | **3.1 %** |" in text
     assert "| a tie | 100.0 ms | 75 % | tie (0.98–1.05) |" in text and "157 GFLOP/s" in text
     assert "0.90 (0.88–0.92), slower |" in text
-
-
-def test_precision_on_the_page(places):
-    results, _ = places
-    row = {"chosen": "float32", "ms": {"float32": 100.0, "bfloat16": 110.0}, "bfloat16_faster": [0.91, 0.9, 0.92]}
-    content = {"machine": {"processor": "Abacus", "torch": "2.13"}, "threads": 2, "models": {"vit": row}}
-    (results / "precision.json").write_text(json.dumps(content))
-    assert "| vit | 100.0 ms | 110.0 ms | 0.91× (0.90–0.92) | float32 |" in page.page()
-
-
-@pytest.mark.long
-def test_the_guard_of_precision_is_measured(capsys):
-    precision.main(["--try"])
-    assert "vit:nano, 8 px, batch 64 |" in capsys.readouterr().out
 
 
 @pytest.fixture

@@ -1,8 +1,8 @@
-"""What the measurements page says about busy machines and several processes, from made-up results; and single jobs."""
+"""What the measurements page says about busy machines, processes and precision, from made-up results; and single jobs."""
 
 import pytest
-from benchmarks import busy, scale_out
-from benchmarks.page_speed import busy_text, scale_text
+from benchmarks import busy, precision, scale_out
+from benchmarks.page_speed import busy_text, precision_text, scale_text
 
 MACHINE = {"processor": "a processor", "torch": "2", "python": "3"}
 
@@ -58,3 +58,15 @@ def test_a_trial_works(script, monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["script", "--try"])
     script.main()
     assert "It works" in capsys.readouterr().out
+
+
+def test_precision_in_words():
+    row = {"chosen": "float32", "ms": {"float32": 100.0, "bfloat16": 110.0}, "bfloat16_faster": [0.91, 0.9, 0.92]}
+    text = precision_text({"machine": MACHINE, "threads": 2, "models": {"vit": row}})
+    assert "| vit | 100.0 ms | 110.0 ms | 0.91× (0.90–0.92) | float32 |" in text
+
+
+@pytest.mark.long
+def test_the_guard_of_precision_is_measured(capsys):
+    precision.main(["--try"])
+    assert "vit:nano, 8 px, batch 64 |" in capsys.readouterr().out
