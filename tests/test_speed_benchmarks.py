@@ -1,4 +1,4 @@
-"""What the measurements page says about busy machines, processes and precision, from made-up results; and single jobs."""
+"""What the page of measurements says about busy machines, processes and precision, from made-up results."""
 
 import pytest
 from benchmarks import busy, precision, scale_out
